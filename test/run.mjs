@@ -2,7 +2,7 @@
  * Runs the tests: `node test/run.mjs [FILE|FOLDER...] [--name TEXT] [--times] [OPTION...]`. Without
  * files it runs every file of `test/` that ends in `.test.ts`.
  *
- * A file that is named runs in a process of its own. Otherwise about twenty files share one, unless
+ * A file that is named runs in a process of its own. Otherwise about thirty files share one, unless
  * their names end in `.alone.test.ts`: see `support/together.mjs`. Their hosts then use bundled
  * modules: see `support/bundle.mjs`. The programs that tests start run `dist/`, which is rebuilt
  * first if sources have changed. If files are named, only those that start a program rebuild it.
@@ -47,6 +47,8 @@ const runner = spawn(
   process.execPath,
   [
     "--conditions=source",
+    // In MiB. A larger young generation saves about 5 % of the processor time of the tests.
+    "--max-semi-space-size=32",
     `--require=${support("unhooked.cjs")}`,
     `--require=${support("time_limit.cjs")}`,
     ...(hook === undefined ? [] : [`--require=${hook}`]),

@@ -1,7 +1,7 @@
 /**
- * Builds `dist/`, which npm packs and which a clone runs: the program in one file (see
- * `parts.mjs`), the dashboard's pages, the declarations, and the licences and names of the packages
- * that these contain. `--program` leaves out the declarations. Other arguments go to the compiler.
+ * Builds `dist/`, which npm packs and which a clone runs: the bundled program (see `parts.mjs`),
+ * the dashboard's pages, the type declarations, and the licences and names of the bundled packages.
+ * `--program` leaves out the declarations. Other arguments are passed to the compiler.
  */
 import { chmodSync, cpSync, existsSync, globSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,8 +18,8 @@ const declarations = !process.argv.includes("--program");
 
 // A file that changes during the build makes the result stale.
 const digest = digestOf(root);
-// Programs that run from `dist/` find it whole at any time. The new folder is below the packages
-// that the program loads.
+// Programs that run from `dist/` always find it complete: the build makes a new folder and swaps it
+// in. The new folder is inside the project, so that it finds the packages that the program loads.
 const made = mkdtempSync(join(root, "dist-"));
 const replaced = `${made}-old`;
 try {
@@ -30,7 +30,7 @@ try {
   writeFileSync(join(made, "LICENSES"), licensesOf(packages));
   writeFileSync(join(made, "sbom.cdx.json"), bomOf(packages));
   writeFileSync(join(made, RECORD), JSON.stringify({ digest, declarations }));
-  // Other users may run it.
+  // Other users may run the program.
   chmodSync(made, 0o755);
   if (existsSync(dist)) renameSync(dist, replaced);
   renameSync(made, dist);

@@ -1,6 +1,6 @@
 /**
- * The packages of others that built files contain: their licences, and a bill of materials
- * (CycloneDX) for programs that look for known faults.
+ * Describes the packages whose code the built files contain: their licences, and a bill of
+ * materials (CycloneDX) for tools that look for known vulnerabilities.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { Contrib, Enums, Models, Serialize, Spec } from "@cyclonedx/cyclonedx-li
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const licenses = new Contrib.License.Factories.LicenseFactory((text) => {
-  if (!/ (?:AND|OR|WITH) /.test(text)) throw new Error(`${text} is the name of a licence`);
+  if (!/ (?:AND|OR|WITH) /.test(text)) throw new Error(`${text} has to be the name of a licence`);
 });
 const manifestIn = (folder) => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
 
@@ -37,17 +37,17 @@ export function packagesOf(inputs) {
   return [...byId.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
 }
 
-/** Writes out the licences, each text once. */
+/** Writes the licences; each text occurs once. */
 export function licensesOf(packages) {
   const byText = Map.groupBy(packages, ({ text }) => text);
   const line = "-".repeat(80);
   const parted = [...byText].map(([text, of]) => `${of.map(({ id }) => id).join(", ")}\n\n${text}\n`);
-  return `Parts of these packages are contained in the files beside this one.\n\n${parted.join(`\n${line}\n\n`)}`;
+  return `The files next to this one contain parts of these packages.\n\n${parted.join(`\n${line}\n\n`)}`;
 }
 
 /**
- * The bill of materials as JSON. It has neither a date nor a number of its own, so the same build
- * makes the same file.
+ * Returns the bill of materials as JSON. It contains no date and no serial number, so that the same
+ * build makes the same file.
  */
 export function bomOf(packages) {
   const { name, version, license } = manifestIn(".");
@@ -75,7 +75,7 @@ function componentOf({ name, version, license, integrity }) {
   });
 }
 
-/** That of the archive which npm has installed, as its lock file has it. */
+/** Returns the hash of the archive that npm has installed, as the lock file states it. */
 function hashOf(integrity) {
   const [name, text] = integrity.split("-");
   return [Enums.HashAlgorithm[name.toUpperCase().replace("SHA", "SHA-")], Buffer.from(text, "base64").toString("hex")];

@@ -1,7 +1,7 @@
 /**
- * Makes the declarations of what the package exports: one file for each, and files for what they
- * share. They contain the declarations of the packages that the program contains, so types need
- * nothing that is not installed with the package.
+ * Bundles the type declarations of the package's exports: one file for each, and files that they
+ * share. They contain the declarations of bundled packages, so that types need nothing that is not
+ * installed with the package.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,14 +17,14 @@ const { dependencies, optionalDependencies, exports } = JSON.parse(readFileSync(
 const names = Object.values(exports).flatMap(({ types }) => types?.replace(/^\.\/dist\/|\.d\.ts$/g, "") ?? []);
 
 /**
- * Writes them into a folder.
- * @param {string} folder absolute
- * @param {string[]} flags of the compiler
- * @returns {Promise<string[]>} the files of which they are made, relative to the root of the
+ * Writes the declarations into a folder.
+ * @param {string} folder absolute path
+ * @param {string[]} flags arguments for the compiler
+ * @returns {Promise<string[]>} the files that they are made from, relative to the root of the
  * project
  */
 export async function buildDeclarations(folder, flags) {
-  // Below the project, so that packages are found from there.
+  // This folder is inside the project, so that the compiler finds the packages.
   const emitted = mkdtempSync(join(root, "declarations-"));
   try {
     const tsc = [
@@ -46,7 +46,7 @@ export async function buildDeclarations(folder, flags) {
 async function roll(emitted, folder) {
   const bundle = await rollup({
     input: Object.fromEntries(names.map((name) => [name, join(emitted, `${name}.d.ts`)])),
-    // What is installed with the package has its declarations with it.
+    // Packages that are installed with modhost have declarations of their own.
     external: (id) => isBuiltin(id) || Object.hasOwn({ ...dependencies, ...optionalDependencies }, id),
     plugins: [withoutKoa(emitted), fitting, dts({ respectExternal: true, compilerOptions: { customConditions: [] } })],
     onwarn: ({ message }) => {
@@ -63,8 +63,8 @@ async function roll(emitted, folder) {
 }
 
 /**
- * Koa's declarations are namespaces, which cannot be joined with others. Its types are those that
- * the host asks of middleware.
+ * The bundler cannot merge Koa's declarations, because they are namespaces. Its types are replaced
+ * by those of middleware that the host supports.
  */
 function withoutKoa(emitted) {
   const types = JSON.stringify(join(emitted, "core/types/middleware.js"));
@@ -77,8 +77,8 @@ function withoutKoa(emitted) {
 }
 
 /**
- * Types that the declarations of some packages take from a browser's globals, in the words of
- * `@types/node`.
+ * Types that the declarations of some packages take from a browser's globals, as `@types/node`
+ * defines them.
  */
 const browserTypes = {
   AddEventListenerOptions: 'Parameters<EventTarget["addEventListener"]>[2]',
@@ -88,13 +88,13 @@ const browserTypes = {
 };
 const browserType = new RegExp(`\\b(?:${Object.keys(browserTypes).join("|")})(?!\\w)`, "g");
 
-/** Changes declarations of packages so that they can be joined and need no types of browsers. */
+/** Edits declarations of packages, so that they can be bundled and need no types of browsers. */
 const fitting = {
   name: "fitting",
   transform(text, file) {
     if (!file.includes("node_modules")) return undefined;
-    // A type parameter of this class has the name of a type that is `API.Version` there, and
-    // `Version` once they are joined.
+    // A type parameter of this class has the same name as a type that the bundler renames from
+    // `API.Version` to `Version`.
     const isCid = file.replaceAll(sep, "/").endsWith("/multiformats/dist/src/cid.d.ts");
     const fitted = isCid ? text.replaceAll(/(?<!API\.)\bVersion\b/g, "OfVersion") : text;
     return fitted.replaceAll(browserType, (name) => browserTypes[name]);

@@ -1,8 +1,8 @@
 /**
- * Builds `dist/` again unless it was built from the sources as they are now:
+ * Builds `dist/` unless it was built from the current sources:
  * `node config/build/fresh.mjs [--declarations]`. `npm ci`, `npm start` and the tests call it, so
- * nobody runs a program that is older than its sources. The flag also asks for the declarations,
- * which take most of the time of a build and are needed only by the compilers of modules.
+ * that nobody runs a program that is older than its sources. The flag also requires the
+ * declarations. They take most of the time of a build, and only compilers of modules need them.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -20,8 +20,8 @@ const FOLDERS = ["config", "core", "modules"];
 const SETTINGS = ["package.json", "package-lock.json", "tsconfig.json", "config/build/tsconfig.build.json"];
 
 /**
- * Returns a digest of everything that a build reads: contents decide, because tools that copy files
- * may keep old times.
+ * Returns a digest of everything that a build reads. It covers contents and not times, because
+ * tools that copy files may preserve old times.
  */
 export function digestOf(folder) {
   const hash = createHash("sha256");
@@ -40,7 +40,7 @@ function sourcesIn(folder, name) {
     .map((file) => join(name, file));
 }
 
-/** Returns true when `dist/` was built from the sources as they are now. */
+/** Returns whether `dist/` was built from the current sources. */
 export function isFresh(folder, { declarations = false } = {}) {
   const file = join(folder, "dist", RECORD);
   if (!existsSync(file)) return false;
@@ -48,7 +48,7 @@ export function isFresh(folder, { declarations = false } = {}) {
   return built.digest === digestOf(folder) && (built.declarations || !declarations);
 }
 
-/** Builds the `dist/` of this clone if that is necessary. */
+/** Builds the `dist/` of this clone if necessary. */
 export function freshen({ declarations = false } = {}) {
   if (isFresh(root, { declarations })) return;
   const flags = declarations ? ["--noCheck"] : ["--program"];
@@ -56,9 +56,9 @@ export function freshen({ declarations = false } = {}) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  // Without the packages of development, or with an old Node, the launcher reports what is missing
+  // Without the development packages, or with an old Node, the launcher reports what is missing
   // when somebody starts it.
   const canBuild = existsSync(join(root, "node_modules/esbuild")) && Number.parseInt(process.versions.node, 10) >= 24;
   if (canBuild) freshen({ declarations: process.argv.includes("--declarations") });
-  else console.error("modhost is not built: npm ci without --omit=dev brings what that takes.");
+  else console.error("modhost is not built. Run npm ci without --omit=dev to install what the build needs.");
 }

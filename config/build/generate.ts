@@ -1,6 +1,6 @@
 /**
- * Writes what is derived from the sources: the commented sample, the JSON Schema and the reference
- * pages. Run by `npm run generate`; a test compares the files with the sources.
+ * Writes the files that are derived from the sources: the commented sample, the JSON Schema and the
+ * reference pages. `npm run generate` runs it. A test compares the files with the sources.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -20,6 +20,7 @@ import { eventsPage } from "./generate/events.ts";
 import { moduleApiPage } from "./generate/module_api.ts";
 import { nodeApiPage } from "./generate/node_api.ts";
 import { nodeConfigPage } from "./generate/node_config.ts";
+import { nodeErrorsPage } from "./generate/node_errors.ts";
 import { optionsPage } from "./generate/options.ts";
 import { rpcPages } from "./generate/rpc.ts";
 import { sample } from "./generate/sample.ts";
@@ -44,7 +45,7 @@ const adminParts = [
   { title: "Operations of backups", operations: backupOperationsOf(), shapes: backupShapes },
 ];
 
-/** Every generated file: path from the root of the package, and content. */
+/** Returns every generated file: its path from the root of the package, and its content. */
 export async function generate(): Promise<Map<string, string>> {
   const options = await sections();
   const sources = readSources(fileURLToPath(root));
@@ -59,6 +60,7 @@ export async function generate(): Promise<Map<string, string>> {
     ["docs/reference/module-api.md", moduleApiPage(sources)],
     ["docs/reference/node.md", nodeApiPage(sources)],
     ["docs/reference/node-config.md", nodeConfigPage()],
+    ["docs/reference/node-errors.md", nodeErrorsPage(fileURLToPath(root))],
     ["docs/reference/options.md", optionsPage(options)],
     ...[...rpcPages(table)].map(([name, text]) => [`docs/reference/rpc/${name}`, text] as const),
     ["docs/reference/testing.md", testingPage(sources)],
@@ -76,5 +78,5 @@ async function write(): Promise<void> {
   }
 }
 
-// Tests import this module: it waits for nothing itself.
+// Tests import this module, so it must not await at its top level.
 if (import.meta.main) void write();

@@ -1,28 +1,28 @@
-/** The layer rules of the source tree: which room may look into which. */
+/** The layer rules of the source tree: which folder may import which. */
 
 /**
- * The wings of the node, from the ground up: each imports only from itself and from those before
+ * The wings of the node, from bottom to top: each imports only from itself and from those before
  * it.
  */
 const wings = ["util", "formats", "storage", "content", "network"];
-/** What stands on all wings; neither knows the other. */
+/** Folders above all wings. They do not import each other. */
 const upper = ["mount", "migration"];
 /**
- * The rooms that join them, from the ground up: each imports only from itself, from those before
+ * Folders that connect them, from bottom to top: each imports only from itself, from those before
  * it, and from the wings.
  */
 const joining = ["node", "api", "library"];
 const inWings = (names) => `^modules/mod_node/(${names.join("|")})/`;
 
 /**
- * Rooms of the core that know none of the others; http alone may use what carries a request to
- * another server.
+ * Folders of the core that import none of the others. Only `http` may use `relay`, which forwards
+ * requests to another server.
  */
 const protocols = { config: "", tls: "", net: "", http: "relay/|", metrics: "", tokens: "", relay: "" };
 
 /**
- * The rooms of the core above those, from the ground up: none imports those after it, or its
- * neighbours. `host.ts` belongs to `host/`, and `http/` has its rule with the others that know no
+ * Folders of the core above those, from bottom to top: none imports those after it, or its
+ * neighbours. `host.ts` belongs to `host/`. The rule of `http/` is with the folders that import no
  * neighbour.
  */
 const hostLevels = [
@@ -36,7 +36,7 @@ const hostRooms = hostLevels.flat();
 const nameOf = (room) => /^\w+/.exec(room)[0];
 
 /**
- * The rooms of `core/http`, from the ground up: each imports only from itself and from those before
+ * Folders of `core/http`, from bottom to top: each imports only from itself and from those before
  * it, not from its neighbours.
  */
 const httpLevels = [
@@ -52,7 +52,7 @@ const httpLevels = [
 const httpRooms = httpLevels.flat();
 const inHttp = (names) => `^core/http/(${names.join("|")})/`;
 
-/** Calls `make` with each room of the levels, and the rooms below it and itself. */
+/** Calls `make` with each folder of the levels, and the list of the folders below it and itself. */
 const eachRoom = (levels, make) =>
   levels.flatMap((rooms, at) => rooms.map((room) => make(room, [...levels.slice(0, at).flat(), room])));
 
@@ -65,14 +65,14 @@ module.exports = {
   forbidden: [
     {
       name: "core-never-imports-modules",
-      comment: "The host knows bundled modules only as files that it loads.",
+      comment: "The host refers to bundled modules only as files that it loads.",
       severity: "error",
       from: { path: "^core/" },
       to: { path: "^modules/" },
     },
     {
       name: "modules-use-the-public-surface",
-      comment: "A bundled module has no private door: what it needs is exported for every module author.",
+      comment: "A bundled module imports only what the package exports for every module author.",
       severity: "error",
       from: { path: "^modules/" },
       to: {
@@ -81,8 +81,8 @@ module.exports = {
       },
     },
     {
-      name: "commands-that-modules-bring-use-the-command-line",
-      comment: "Nothing else of a module knows of it.",
+      name: "commands-of-modules-use-the-command-line",
+      comment: "No other file of a module may import its commands.",
       severity: "error",
       from: { path: "^modules/", pathNot: "^modules/[^/]+/cli/" },
       to: { path: "^core/cli/" },
@@ -96,37 +96,37 @@ module.exports = {
     {
       name: "modules-import-each-other-only-through-depends",
       comment:
-        "module.depends(name) is the way from one module to another; types that the package exports are for everybody.",
+        "Modules use each other through module.depends(name), and may import the types that the package exports.",
       severity: "error",
       from: { path: "^modules/([^/]+)/" },
       to: { path: "^modules/", pathNot: `^modules/($1|mod_node)/|^(${exportedTypes.join("|")})$` },
     },
     {
-      name: "the-node-has-one-door",
+      name: "the-node-is-imported-by-one-name",
       comment:
-        "modhost/node is all that anybody outside knows of the node; a command that starts it loads the module itself.",
+        "Code outside the node imports only modhost/node. A command that starts the node loads the module itself.",
       severity: "error",
       from: { path: "^modules/(?!mod_node/)" },
       to: { path: "^modules/mod_node/", pathNot: "^modules/mod_node/(index|mod_node)\\.ts$" },
     },
     {
       name: "only-hosts-load-the-module-of-the-node",
-      comment: "Others depend on it; the command line hands it to the host that it starts.",
+      comment: "Other modules depend on the node by name. The command line passes it to the host that it starts.",
       severity: "error",
       from: { path: "^modules/", pathNot: "^modules/(mod_node/|[^/]+/cli/)" },
       to: { path: "^modules/mod_node/mod_node\\.ts$" },
     },
     {
-      name: "core-util-knows-nobody",
-      comment: "What http, net, config and tls share; it may use the types of the surface.",
+      name: "core-util-imports-no-other-room",
+      comment: "core/util/ is shared by http, net, config and tls. It may import public types.",
       severity: "error",
       from: { path: "^core/util/" },
       to: { path: "^core/(?!util/|types)" },
     },
     ...Object.entries(protocols).map(([name, also]) => ({
-      name: `${name}-knows-no-neighbour`,
+      name: `${name}-imports-no-neighbour`,
       comment:
-        "config, tls, net, http, metrics, tokens and relay share core/util/: only host.ts, host/ and module/ join them with each other and with modules.",
+        "config, tls, net, http, metrics, tokens and relay share core/util/. Only host.ts, host/ and module/ connect them with each other and with modules.",
       severity: "error",
       from: { path: `^core/${name}/` },
       to: { path: `^core/(?!${name}/|${also}util/|types)` },
@@ -138,8 +138,8 @@ module.exports = {
       to: { path: `^core/(?:${hostRooms.filter((other) => !below.includes(other)).join("|")})` },
     })).filter(({ name }) => !name.startsWith("http-")),
     {
-      name: "every-file-of-the-core-has-its-room",
-      comment: "A new folder is put into one of the lists above.",
+      name: "every-file-of-the-core-is-in-a-room",
+      comment: "Add a new folder to one of the lists above.",
       severity: "error",
       from: {
         path: "^core/[^/]+/",
@@ -149,14 +149,14 @@ module.exports = {
     },
     ...eachRoom(httpLevels, (room, below) => ({
       name: `http-${room}-imports-no-room-above-it`,
-      comment: "settings.ts holds the types of the configuration, which every room may use.",
+      comment: "Every folder may import settings.ts, the types of the configuration.",
       severity: "error",
       from: { path: inHttp([room]) },
       to: { path: "^core/http/", pathNot: [inHttp(below), "^core/http/settings\\.ts$"] },
     })),
     {
-      name: "every-file-of-http-has-its-room",
-      comment: "A new folder is put into the list above.",
+      name: "every-file-of-http-is-in-a-room",
+      comment: "Add a new folder to the list above.",
       severity: "error",
       from: { path: "^core/http/[^/]+/", pathNot: inHttp(httpRooms) },
       to: {},
@@ -169,27 +169,27 @@ module.exports = {
     },
     {
       name: "the-command-line-uses-the-host",
-      comment: "What the command line needs of the modules is a method of Host.",
+      comment: "The command line uses modules only through methods of Host.",
       severity: "error",
       from: { path: "^core/cli/" },
       to: { path: "^core/module/" },
     },
     {
-      name: "the-node-knows-no-http",
-      comment: "It works as a library, with no host around it; as a module it needs the types of a module alone.",
+      name: "the-node-imports-no-http",
+      comment: "The node works as a library without a host. As a module it imports only the types of modules.",
       severity: "error",
       from: { path: "^modules/mod_node/" },
       to: { path: "^core/(?!types\\.ts$)" },
     },
     {
-      name: "rpc-and-commands-know-no-http",
+      name: "rpc-and-commands-import-no-http",
       comment: "A command gets a typed call and the node, and returns a value, a stream or bytes.",
       severity: "error",
       from: { path: "^modules/mod_http_api/(commands|rpc)/" },
       to: { path: "^core/|^modules/mod_http_api/http/" },
     },
     {
-      name: "rpc-knows-no-commands",
+      name: "rpc-imports-no-commands",
       severity: "error",
       from: { path: "^modules/mod_http_api/rpc/" },
       to: { path: "^modules/mod_http_api/commands/" },
@@ -197,7 +197,7 @@ module.exports = {
     {
       name: "engines-are-behind-their-interfaces",
       comment:
-        "blockstore/store.ts, metadata/store.ts and external_sorted_map.ts are all that anybody knows of how things are kept; open_stores/engines.ts opens the engines.",
+        "Only blockstore/store.ts, metadata/store.ts and external_sorted_map.ts are visible outside of storage/. open_stores/engines.ts opens the engines.",
       severity: "error",
       from: {
         path: "^modules/",
@@ -215,7 +215,7 @@ module.exports = {
       to: { path: "^modules/mod_node/", pathNot: inWings(wings.slice(0, at + 1)) },
     })),
     ...upper.map((room) => ({
-      name: `${room}-stands-on-the-wings-alone`,
+      name: `${room}-imports-only-wings`,
       severity: "error",
       from: { path: inWings([room]) },
       to: { path: "^modules/mod_node/", pathNot: inWings([...wings, room]) },
@@ -227,8 +227,8 @@ module.exports = {
       to: { path: "^modules/mod_node/", pathNot: inWings([...wings, ...upper, ...joining.slice(0, at + 1)]) },
     })),
     {
-      name: "every-file-of-the-node-has-its-wing",
-      comment: "A new folder is put into the lists above.",
+      name: "every-file-of-the-node-is-in-a-wing",
+      comment: "Add a new folder to the lists above.",
       severity: "error",
       from: { path: "^modules/mod_node/[^/]+/", pathNot: inWings([...wings, ...upper, ...joining, "module"]) },
       to: {},
@@ -236,15 +236,14 @@ module.exports = {
     {
       name: "node-http-is-not-imported",
       comment:
-        "An import makes Node load its fetch client: 20 ms of each start, and 6 MiB. See core/util/node_http.ts; modules call process.getBuiltinModule.",
+        "An import makes Node load its fetch client, which takes 20 ms of each start and 6 MiB. See core/util/node_http.ts; modules call process.getBuiltinModule.",
       severity: "error",
       from: { path: "^(core|modules)/" },
       to: { path: "^(node:)?http$", dependencyTypesNot: ["type-only"] },
     },
     {
       name: "no-type-circles",
-      comment:
-        "A whole is known to its parts by what they need of it: narrow interfaces, declared where they are used.",
+      comment: "A part must not import the whole: it declares a narrow interface of what it needs.",
       severity: "error",
       from: { path: "^(core|modules)/" },
       to: { circular: true, via: { dependencyTypes: ["type-only"] } },

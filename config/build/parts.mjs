@@ -1,7 +1,7 @@
 /**
- * The program in two scripts, the host's and the node's; for each source that is found by its path
- * a file of exports that takes them from there; threads and processes of their own. A host without
- * the node reads only the first script.
+ * Bundles the program into two scripts: the host's and the node's. A host without the node reads
+ * only the first one. A source that is loaded by its path becomes a small file that re-exports its
+ * part of a script. Threads and small processes have scripts of their own.
  */
 import { createHash } from "node:crypto";
 import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -17,8 +17,7 @@ const entryPoints = Object.entries(exports).flatMap(([name, { source }]) =>
 );
 
 /**
- * Sources that are looked for by their paths or imported by others: each is evaluated when it is
- * asked for.
+ * Sources that are loaded by their paths or imported by others. Each is evaluated at its first use.
  */
 export const parts = sourcesOf([
   ...entryPoints.map(([, source]) => source),
@@ -29,7 +28,7 @@ export const parts = sourcesOf([
   "modules/*/cli/*.ts",
 ]);
 
-/** Bundled modules that import the node. */
+/** Folders of bundled modules that import the node. */
 const nodeFolders = new Set(
   globSync("modules/*/**/*.ts", { cwd: root })
     .filter((file) => /^(?:import|export) (?!type).*"modhost\/node"|^\} from "modhost\/node"/m.test(read(file)))
@@ -48,17 +47,18 @@ export const alone = sourcesOf([
 ]);
 
 /**
- * Packages that are not made a part of the program: those with machine code or with files beside
- * their code, what modules may share with the host, and large ones that are needed late or never.
+ * Packages that are not bundled: those with machine code or with files next to their code, those
+ * that modules may share with the host, and large ones that are needed late or never.
  */
 const external = ["@opentelemetry/api", "classic-level", "lmdb", "postgres", "serve-index", "undici"];
 
-/** Files that are taken in place of those that packages name. */
+/** Files that are bundled instead of those that packages name. */
 const aliases = {
-  // The rest of formidable makes random names by a library of ciphers, and nothing here needs them.
+  // Another part of formidable uses a library of ciphers for random names, which modhost does not
+  // need.
   formidable: "formidable/src/parsers/index.js",
-  // The form of lmdb that asks for its own file by `__filename`. From there it loads its machine
-  // code, which stays in its package.
+  // This build of lmdb locates its own file by `__filename`. From there it loads its machine code,
+  // which stays in its package.
   lmdb: join(root, "node_modules/lmdb/dist/index.cjs"),
 };
 
@@ -67,15 +67,15 @@ const common = {
   bundle: true,
   platform: "node",
   target: "node24",
-  // Not that of the sources, which packages of others may know as well.
+  // Without the condition `source`, which other packages may use as well.
   conditions: [],
   external,
   alias: Object.fromEntries(entryPoints.map(([name, source]) => [join("modhost", name), join(root, source)])),
-  // So that V8 holds a byte for each character.
+  // With ASCII only, V8 stores one byte per character.
   charset: "ascii",
   minifyWhitespace: true,
   minifySyntax: true,
-  // Stacks tell lines.
+  // Short lines make the positions in stack traces useful.
   lineLimit: 160,
   legalComments: "none",
   logLevel: "warning",
@@ -83,10 +83,10 @@ const common = {
 };
 
 /**
- * Writes them into a folder, which is below the packages that they need, or beside them. Gives the
- * files of which they are made.
- * @param {string} folder absolute
- * @returns {Promise<string[]>} relative to the root of the project
+ * Writes the program into a folder, which must be inside the project so that its packages are
+ * found.
+ * @param {string} folder absolute path
+ * @returns {Promise<string[]>} the bundled files, relative to the root of the project
  */
 export async function buildParts(folder) {
   const alone = buildAlone(folder);
@@ -102,7 +102,7 @@ export async function buildParts(folder) {
   };
   loader({ host: host.digest });
   const shared = await sharedEntryPoints(folder);
-  const plugins = [{ name: "places", setup: keepPositions([]) }, shared];
+  const plugins = [{ name: "positions", setup: keepPositions([]) }, shared];
   const node = await buildScript(folder, "program_node.js", nodeParts, ...plugins);
   loader({ host: host.digest, node: node.digest });
   for (const source of parts) await writePart(folder, source);
@@ -113,7 +113,9 @@ function sourcesOf(patterns) {
   return [...new Set(globSync(patterns, { cwd: root }).map((file) => join(file).replaceAll(sep, "/")))].sort();
 }
 
-/** Writes a script whose value is a table of parts. Gives its inputs, and a digest of its text. */
+/**
+ * Writes a script whose value is a table of parts. Returns its inputs, and a digest of its text.
+ */
 async function buildScript(folder, name, of, ...plugins) {
   const table = of.map((source) => `${JSON.stringify(nameOf(source))}: () => require("./${source}"),`);
   const { outputFiles, metafile } = await build({
@@ -134,15 +136,14 @@ async function buildScript(folder, name, of, ...plugins) {
   });
   const text = outputFiles[0].text;
   const left = /(?:await |return |=> ?|[=(,?:|&])import\(.{0,40}/.exec(text);
-  if (left !== null) throw new Error(`The program would import by itself: ${left[0]}`);
+  if (left !== null) throw new Error(`The program would import a package without its loader: ${left[0]}`);
   writeFileSync(join(folder, name), text);
   return { inputs: inputsOf(metafile), digest: createHash("sha256").update(text).digest("hex").slice(0, 16) };
 }
 
 /**
- * Koa asks for names of media types, of which there are thousands, when something is asked of it:
- * few responses need them. They are loaded with the first call of one of these functions, which
- * takes a tenth of the time and 4 MiB off a start.
+ * Koa uses a table of thousands of media types, but few responses need it. It is loaded at the
+ * first call of one of these functions, which saves a tenth of the start's time and 4 MiB.
  */
 const lateTypes = {
   name: "late media types",
@@ -194,7 +195,7 @@ async function buildAlone(folder) {
   return inputsOf(metafile);
 }
 
-/** Files of which at least a part is in what was made. */
+/** Returns the files of which at least a part is in the output. */
 function inputsOf({ outputs }) {
   const inputs = Object.values(outputs).flatMap(({ inputs }) => Object.entries(inputs));
   return inputs
@@ -203,8 +204,8 @@ function inputsOf({ outputs }) {
 }
 
 /**
- * Lets a source find the files next to it from the script that contains its code, and lets a script
- * import through its loader.
+ * Lets a source find the files next to it although its code is in a script, and lets a script
+ * import through the loader.
  */
 const keepPositions =
   (others) =>
@@ -217,15 +218,15 @@ const keepPositions =
       );
       const contents = text
         .replaceAll(/createRequire\(import\.meta\.url\)(?=\("(?!modhost\/))/g, "require")
-        .replaceAll("import.meta.url", besideProgram(path))
+        .replaceAll("import.meta.url", outputUrl(path))
         .replaceAll(late, "$1importLate(");
       return contents === text ? undefined : { contents, loader: path.endsWith(".ts") ? "ts" : "js" };
     });
   };
 
-function besideProgram(file) {
-  const place = JSON.stringify(`./${nameOf(relative(root, file))}.js`);
-  return `new URL(${place}, importMeta.url).href`;
+function outputUrl(file) {
+  const path = JSON.stringify(`./${nameOf(relative(root, file))}.js`);
+  return `new URL(${path}, importMeta.url).href`;
 }
 
 function nameOf(source) {
@@ -241,7 +242,7 @@ async function writePart(folder, source) {
   writeFileSync(file, `import { part } from "${up}/program.mjs";\n\n${text}`);
 }
 
-/** A module with these names, which takes them from the value of an expression. */
+/** Returns a module with these exports, which it reads from the value of an expression. */
 function exportsOf(value, names) {
   const lines = names.map((name) =>
     name === "default" ? "export default own.default;" : `export const ${name} = own.${name};`,
@@ -253,7 +254,7 @@ function exportsOf(value, names) {
 async function namesIn(folder, source) {
   if (!/^export /m.test(read(source))) return [];
   const { href } = pathToFileURL(join(folder, "program.mjs"));
-  // The loader is written again when the second script is there.
+  // The loader is written a second time with the second script, so the query avoids the cached one.
   const { part } = await import(`${href}?${isOfNode(source)}`);
   return Object.keys(part(nameOf(source))).sort();
 }

@@ -1,8 +1,8 @@
 /**
- * The program is two scripts: the host's, and the node's, which is read when something of it is
- * needed. V8 keeps what it has compiled of each in a file, those functions too that were called
- * while it ran: of modules, Node keeps what was compiled before they ran, and each start compiles
- * their functions again.
+ * Loads the program from two scripts: the host's, and the node's, which is read when it is first
+ * needed. After a while V8's compiled code of each script is written to a cache file, including the
+ * functions that were called until then. Node's own cache for modules contains only what was
+ * compiled before they ran, so each start would compile their functions again.
  */
 import {
   closeSync,
@@ -24,13 +24,13 @@ import { isMainThread } from "node:worker_threads";
 import { crc32 } from "node:zlib";
 
 /**
- * Digests of the scripts' texts, and the names of the parts that are in the second script: the
- * build puts them here.
+ * Digests of the scripts' texts, and the names of the parts in the second script. The build inserts
+ * them here.
  */
 const { digests, nodeParts } = "FACTS";
-/** By then a server has answered its first requests. */
-const KEPT_AFTER_MS = 5000;
-/** What nobody has made again for so long belongs to a version that may be gone. */
+/** Delay after which the cache is written: a server has responded to its first requests by then. */
+const CACHE_AFTER_MS = 5000;
+/** Age at which a cache file is removed: its version of modhost may no longer exist. */
 const MAX_AGE_MS = 60 * 86_400_000;
 const CHECKSUM_BYTES = 4;
 
@@ -39,7 +39,7 @@ const folder = new URL(".", import.meta.url).href;
 const isServer = serves(process.argv.slice(2));
 const ofNode = new Set(nodeParts);
 const require = createRequire(import.meta.url);
-/** Files of packages that are a part of a script, but for their machine code. */
+/** Files of packages that are bundled without their machine code. */
 const installed = {
   get lmdb() {
     return require.resolve("lmdb");
@@ -48,23 +48,23 @@ const installed = {
 const host = load("host");
 let node;
 
-/** What is read here is not held beyond it. */
+/** A function of its own, so that the texts and caches it reads can be garbage-collected. */
 function load(name) {
   const filename = fileURLToPath(new URL(files[name], import.meta.url));
-  const kept = keptFile(name);
-  const cachedData = kept === undefined ? undefined : read(kept);
+  const cacheFile = cacheFileOf(name);
+  const cachedData = cacheFile === undefined ? undefined : read(cacheFile);
   const source = readFileSync(filename, "latin1");
   const script = new Script(source, cachedData === undefined ? { filename } : { filename, cachedData });
-  if (kept !== undefined && isMainThread && (cachedData === undefined || script.cachedDataRejected)) {
-    const keepAtExit = (code) => {
-      // A server that could not start has not called much of what servers call.
-      if (!isServer || code === 0) keep(script, kept);
+  if (cacheFile !== undefined && isMainThread && (cachedData === undefined || script.cachedDataRejected)) {
+    const writeAtExit = (code) => {
+      // A server that could not start has called few of the functions that servers need.
+      if (!isServer || code === 0) writeCache(script, cacheFile);
     };
-    process.once("exit", keepAtExit);
+    process.once("exit", writeAtExit);
     setTimeout(() => {
-      process.removeListener("exit", keepAtExit);
-      keep(script, kept);
-    }, KEPT_AFTER_MS).unref();
+      process.removeListener("exit", writeAtExit);
+      writeCache(script, cacheFile);
+    }, CACHE_AFTER_MS).unref();
   }
   return script.runInThisContext()(require, import.meta, importLate, part, installed);
 }
@@ -79,23 +79,25 @@ function importLate(name) {
   return own !== undefined && (ofNode.has(own) || Object.hasOwn(host, own)) ? Promise.try(part, own) : import(name);
 }
 
-/** What a source exports; the first call evaluates it. */
+/** Returns the exports of a source. The first call evaluates it. */
 export function part(name) {
   const parts = ofNode.has(name) ? (node ??= load("node")) : host;
   return parts[name]();
 }
 
-/** Options and modules of the command that serves may come without its name. */
+/**
+ * Returns whether the command line starts a server: the name of the command `run` may be left out.
+ */
 function serves(words) {
   if (words.some((word) => /^(--version|--help|-h)$/.test(word))) return false;
   return !/^[a-z]+$/.test(words[0]) || words[0] === "run" || words.includes("daemon");
 }
 
 /**
- * In the folder for this version of Node; undefined where nothing is kept. Servers call other
- * functions than commands.
+ * Returns the cache file for this version of Node, or undefined without a cache. Servers and
+ * commands have different files, because they call different functions.
  */
-function keptFile(name) {
+function cacheFileOf(name) {
   const folder = getCompileCacheDir();
   return folder === undefined
     ? undefined
@@ -103,8 +105,7 @@ function keptFile(name) {
 }
 
 /**
- * Undefined where nothing is kept, where it is damaged, and where somebody else could have written
- * it.
+ * Returns undefined if the file is missing or damaged, or if another user could have written it.
  */
 function read(file) {
   let opened;
@@ -122,17 +123,17 @@ function read(file) {
   }
 }
 
-function keep(script, kept) {
-  const made = `${kept}.${process.pid}`;
+function writeCache(script, file) {
+  const made = `${file}.${process.pid}`;
   try {
     const data = script.createCachedData();
     const checksum = Buffer.alloc(CHECKSUM_BYTES);
     checksum.writeUInt32LE(crc32(data));
     writeFileSync(made, Buffer.concat([checksum, data]), { mode: 0o600, flag: "wx" });
-    renameSync(made, kept);
-    removeOld(join(kept, ".."));
+    renameSync(made, file);
+    removeOld(join(file, ".."));
   } catch {
-    // The next start takes as long as this one.
+    // Without the cache, the next start takes as long as this one.
     rmSync(made, { force: true });
   }
 }

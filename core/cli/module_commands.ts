@@ -97,12 +97,12 @@ export class ModuleCommands {
 
   async #working<T>(files: readonly CommandFile[], read: (file: CommandFile) => Promise<readonly T[]>): Promise<T[]> {
     const found = files.map((file) =>
-      read(file).catch((error: unknown) => {
-        // An installation without optional packages does not use the commands that need them.
-        if (ModhostError.is(error) && error.code === "PACKAGE_MISSING") return [];
-        this.#faults.set(file.file, faultOf(file, reasonOf(error)));
-        return [];
-      }),
+      read(file)
+        .catch(ofMissingPackage)
+        .catch((error: unknown) => {
+          this.#faults.set(file.file, faultOf(file, reasonOf(error)));
+          return [];
+        }),
     );
     return (await Promise.all(found)).flat();
   }
@@ -169,12 +169,33 @@ function filesOf({ module, path }: ModuleFolder): CommandFile[] {
 }
 
 async function commandOf({ file, name, module }: CommandFile): Promise<Command> {
-  const { command } = await imported(file, module);
-  const { name: own, help, run } = (command ?? {}) as Partial<Command>;
-  if (typeof run !== "function" || typeof help !== "string")
+  const exported = await imported(file, module);
+  const command = (exported.command ?? {}) as Command;
+  if (typeof command.run !== "function" || typeof command.help !== "string")
     throw new Error("it exports no `command` with `help` and `run`");
-  if (own !== name) throw new Error(`its command has the name ${own}, and the file has ${name}`);
-  return command as Command;
+  if (command.name !== name) throw new Error(`its command has the name ${command.name}, and the file has ${name}`);
+  const { helpText, subcommands } = command;
+  // A command imports most of its code when it is called.
+  const explained = <T>(call: () => T | Promise<T>) =>
+    Promise.try(call).catch((error: unknown) => {
+      throw explain(error, { module, file });
+    });
+  return {
+    ...command,
+    run: (context) => explained(() => command.run(context)),
+    ...(helpText && { helpText: () => explained(helpText) }),
+    ...(subcommands && { subcommands: () => explained(subcommands).catch(ofMissingPackage) }),
+  };
+}
+
+function explain(error: unknown, { module, file }: Pick<CommandFile, "module" | "file">): unknown {
+  return explainMissing(error, module.replace(/^mod_/, ""), file);
+}
+
+/** An installation without optional packages does not use the commands that need them. */
+function ofMissingPackage(error: unknown): [] {
+  if (ModhostError.is(error) && error.code === "PACKAGE_MISSING") return [];
+  throw error;
 }
 
 async function checksOf({ file, module }: CommandFile): Promise<readonly Check[]> {
@@ -188,7 +209,7 @@ async function imported(file: string, module: string): Promise<Readonly<Record<s
   try {
     return await import(pathToFileURL(file).href);
   } catch (error) {
-    throw explainMissing(error, module.replace(/^mod_/, ""), file);
+    throw explain(error, { module, file });
   }
 }
 

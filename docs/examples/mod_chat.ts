@@ -2,14 +2,14 @@
  * A chat over websockets: http://localhost:5280/chat/ in two windows. The room is the end of the
  * socket's address, so `/chat/?room=kitchen` is another one.
  *
- * A message is a line of JSON: `{ name, text }`. Those who come late get the last ones, also after
- * a reload.
+ * A message is a line of JSON: `{ name, text }`. A client that comes late gets the last
+ * messages, also after a reload.
  */
 import type { Module, WebSocketConnection, WebSocketEvent } from "modhost";
 import { formdecode } from "modhost/net/http";
 
 export const options = {
-  chat_history: { type: "integer", default: 50, min: 0, describe: "Messages that are kept of each room." },
+  chat_history: { type: "integer", default: 50, min: 0, describe: "Messages to keep of each room." },
   chat_rooms: { type: "integer", default: 100, min: 1, describe: "Rooms that may be open, and empty ones remembered." },
 } as const;
 
@@ -20,7 +20,7 @@ interface Room {
 
 export default function chat(module: Module<typeof options>) {
   module.depends("http");
-  const kept = module.get_option_integer("chat_history");
+  const stored = module.get_option_integer("chat_history");
   const limit = module.get_option_integer("chat_rooms");
   // A table that the old and the new instance hold together during a reload. It has lines only:
   // sockets go with their instance, which closes them with 1012, and their pages come back to the
@@ -39,7 +39,8 @@ export default function chat(module: Module<typeof options>) {
     room.members.delete(socket);
     if (room.members.size > 0) return;
     rooms.delete(name);
-    // No more than that many are remembered beside those that are open: names are cheap.
+    // At most that many rooms are remembered in addition to the open ones, because a name costs a
+    // client nothing.
     for (const oldest of Object.keys(history).slice(0, -limit)) if (!rooms.has(oldest)) delete history[oldest];
     module.log.debug("The room %s is empty", name);
   }
@@ -50,7 +51,7 @@ export default function chat(module: Module<typeof options>) {
   function say(room: Room, name: string, text: string): void {
     const line = JSON.stringify({ name, text });
     room.lines.push(line);
-    room.lines.splice(0, room.lines.length - kept);
+    room.lines.splice(0, room.lines.length - stored);
     for (const member of room.members) member.send(line);
   }
 

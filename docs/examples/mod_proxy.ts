@@ -44,20 +44,20 @@ export default function proxy(module: Module<typeof options>) {
   const forward = async (event: HttpEvent, path: string): Promise<HandlerResult> => {
     const { request } = event;
     try {
-      const answer = await client.request(target(upstream, request, path), {
+      const response = await client.request(target(upstream, request, path), {
         method: request.method,
         headers: requestHeaders(request),
         ...(hasBody(request) ? { body: request.body_stream } : {}),
         response_type: "stream",
         signal: request.signal,
       });
-      return { status_code: answer.code, headers: withoutHops(answer.headers), body: answer.body };
+      return { status_code: response.code, headers: withoutHops(response.headers), body: response.body };
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       // It was the client whose body was cut off, or came too slowly.
       if (error.code === "body-failed") throw error.cause;
       if (error.code !== "cancelled") module.log.warn("%s", error.message);
-      throw new HttpError(error.code === "timeout" ? 504 : 502, "The server behind this one did not answer", {
+      throw new HttpError(error.code === "timeout" ? 504 : 502, "The server behind this one did not respond", {
         cause: error,
         expose: true,
       });
@@ -89,7 +89,7 @@ function upstreamOf(text: string | undefined): URL {
 
 /**
  * The rest of the path goes on as it was sent: in `path` it is decoded, so that `a%2Fb` and `a/b`
- * are one. What would climb out of the upstream's path is refused.
+ * are one. A path that would climb out of the upstream's path is refused.
  */
 function target(upstream: URL, { path: whole, url }: HttpEvent["request"], path: string): URL {
   const base = whole
@@ -114,7 +114,7 @@ function hasBody(request: HttpEvent["request"]): boolean {
 }
 
 function requestHeaders(request: HttpEvent["request"]): RequestHeaders {
-  // What the client says of its own way here is worth nothing behind this server.
+  // The upstream must not trust what the client says of its own way to this server.
   const { host, expect: _expect, forwarded: _forwarded, ...headers } = withoutHops(request.headers);
   return {
     ...headers,
@@ -144,8 +144,8 @@ const hops: ReadonlySet<string> = new Set([
 
 function withoutHops<H extends RequestHeaders | ResponseHeaders>(headers: H): H {
   const named = String(headers.connection ?? "");
-  const kept = Object.entries(headers).filter(([name]) => {
+  const others = Object.entries(headers).filter(([name]) => {
     return !hops.has(name.replaceAll("-", "_")) && !contains_token(named, name.replaceAll("_", "-"));
   });
-  return Object.fromEntries(kept) as H;
+  return Object.fromEntries(others) as H;
 }

@@ -23,8 +23,8 @@ interface Todo {
 }
 
 /**
- * What outlives a reload. It is plain data: code in here would be that of the instance which put it
- * there.
+ * The data that outlives a reload. It holds no functions, because these would belong to the
+ * instance that stored them.
  */
 interface State {
   todos?: Map<number, Todo>;

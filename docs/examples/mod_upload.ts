@@ -58,7 +58,7 @@ export default async function upload(module: Module<typeof options>) {
       },
 
       "GET /file/*": (event, path) => {
-        // What strangers upload must not run as a page of this site.
+        // A file that a stranger uploads must not run as a page of this site.
         event.response.headers.content_disposition = "attachment";
         event.response.headers.x_content_type_options = "nosniff";
         return file(event, path);
@@ -122,8 +122,7 @@ async function stored(folder: string): Promise<Stored[]> {
 
 function page(files: readonly Stored[], limit: number): string {
   const items = files.map(
-    // Whatever came from outside is escaped: for the address by urlencode, for the page by
-    // escape_html.
+    // Values from outside are escaped: for the address by urlencode, for the page by escape_html.
     ({ name, size }) => `<li><a href="file/${urlencode(name)}">${escape_html(name)}</a> ${size_text(size)}</li>`,
   );
   return `<!doctype html>

@@ -32,7 +32,7 @@ function statusOf(error: unknown): unknown {
     return new HttpError(status, error.message, { cause: error, expose: true });
   }
   if (error instanceof Error && error.name === "TimeoutError") {
-    return new HttpError(504, "It did not come in time: peers that have it are not connected, or there are none", {
+    return new HttpError(504, "It was not found in time: no connected peer has it", {
       cause: error,
       expose: true,
     });
@@ -43,14 +43,15 @@ function statusOf(error: unknown): unknown {
 /** Returns the status for the error's code, or for the code of one of its causes. */
 function codedStatus(thrown: unknown): number | undefined {
   for (let error = thrown; NodeError.is(error); error = error.cause) {
-    if (error.code !== undefined) return statuses[error.code];
+    const status = statuses[error.code];
+    if (status !== undefined) return status;
   }
   return undefined;
 }
 
 /** Returns whether the error is a failure of the node with one of these codes. */
 export function isFailure(error: unknown, ...codes: readonly FailureCode[]): boolean {
-  return NodeError.is(error) && error.code !== undefined && codes.includes(error.code);
+  return NodeError.is(error) && codes.includes(error.code);
 }
 
 /** Maximum time in seconds that a caller may let the node search. */

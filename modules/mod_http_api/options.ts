@@ -7,62 +7,63 @@ export const options = {
     secret: "keys",
     example: { "a-long-random-text": { paths: ["/api/v0/add", "/api/v0/pin"] } },
     describe:
-      "Tokens that callers from other machines and through proxies need, as a bearer token or as the password of basic credentials: a list, or an object of tokens with the paths that each one may call.",
+      "Tokens for callers on other machines and behind proxies. A caller sends one as a bearer token or as the password of basic credentials. Give a list, or an object that maps each token to the paths that it may call.",
   },
   api_require_token: {
     type: "boolean",
     protects: true,
     default: false,
     describe:
-      "Require a token from callers on this machine, too, at every address. The command line uses the one in the file `api-token`, which is in the repo while the host runs and readable by its owner only.",
+      "Also require a token from callers on this machine, at every address. The command line uses the token in the file `api-token`, which is in the repo while the host runs and which only its owner can read.",
   },
   api_hosts: {
     type: "strings",
     default: [],
-    describe: "Host names, besides localhost and loopback addresses, at which callers on this machine need no token.",
+    describe:
+      "Host names, in addition to localhost and loopback addresses, under which callers on this machine need no token.",
   },
   api_trusted_callers: {
     type: "strings",
     default: [],
     example: ["127.0.0.1"],
     describe:
-      "Addresses and ranges whose programs need no token and may hand on calls of others, such as the proxy of IPFS Cluster: whoever reaches that can then do here what it lets through. It counts where a connection comes from, and not what headers say.",
+      "Addresses and ranges of programs that need no token and may forward calls of others, such as the proxy of IPFS Cluster. Anybody who can reach such a program can make every call that it forwards. The address of the connection decides; headers are ignored.",
   },
   api_level: {
     type: "enum",
     values: ["0.9", "0.43"],
     default: "0.9",
     describe:
-      "The level at which the API answers where two generations of clients differ: `0.9` as go-ipfs 0.9, `0.43` as Kubo 0.43. What is new in the latter is served at both.",
+      "Level of the API, where go-ipfs 0.9 and Kubo 0.43 differ: `0.9` or `0.43`. Commands that Kubo added are available at both levels.",
   },
   api_listeners: {
     type: "any",
     default: [],
     example: [
       { address: "/ip4/127.0.0.1/tcp/5001", level: "0.43" },
-      { mount: "/today/api/v0", level: "0.43" },
+      { mount: "/kubo/api/v0", level: "0.43" },
     ],
     describe:
-      "Further places of the API, each at a level of its own: addresses, as multiaddrs of TCP ports and Unix sockets, and paths on the ports of the host, which end with /api/v0.",
+      "Additional addresses and paths of the API, each with its own level: multiaddrs of TCP ports and Unix sockets, and paths on the ports of the host that end with /api/v0.",
   },
   api_pubsub_wire: {
     type: "enum",
     values: ["plain", "multibase"],
     describe:
-      "Encoding of pubsub topics and messages in the API, at all levels: `plain` as in go-ipfs 0.9, `multibase` as in later versions. Left out, each level has its own.",
+      "Encoding of pubsub topics and messages in the API, at all levels: `plain` as in go-ipfs 0.9, `multibase` as in later versions. By default, each level has its own encoding.",
   },
   api_webui: {
     type: "string",
     example: "/srv/ipfs-webui",
     describe:
-      "A front end for the API, at `/webui` of its addresses: a folder of built files (a relative path counts from the config file's folder), or a CID or content path (`/ipfs/CID`, `/ipns/NAME`), which takes the module `http_gateway`. Its pages may call the API as programs of this machine may.",
+      "A front end for the API, at `/webui` of its addresses: a folder of built files (relative to the folder of the config file), or a CID or content path (`/ipfs/CID`, `/ipns/NAME`), which requires the module `http_gateway`. Its pages may call the API like programs on this machine.",
   },
   api_upload_pause: {
     type: "period",
     default: "1h",
     max: 86_400,
     describe:
-      "How long a caller may send nothing in the midst of the body of a call, such as a client that waits for its next block; http_progress_timeout holds where it is longer.",
+      "How long a caller may pause in the middle of a request body, for example while it waits for its next block. If http_progress_timeout is longer, that time applies.",
   },
   api_config_edit: {
     type: "boolean",

@@ -6,12 +6,18 @@ import type { TokenScopeKind } from "../../core/types.ts";
 import type { Effect, MfsUse } from "./rpc/command.ts";
 import type { Table } from "./rpc/table.ts";
 
-/** A command, such as `pin/add`, with its effect. Without these, any command. */
+/**
+ * A command, such as `pin/add`, with its effect. Without these fields, the need stands for any
+ * command.
+ */
 export type RpcNeed =
   | { readonly kind: "rpc"; readonly command: string; readonly effect: Effect }
   | { readonly kind: "rpc"; readonly command?: undefined };
 
-/** A path of the MFS with the way a command uses it. Without these, any path. */
+/**
+ * A path of the MFS with the way a command uses it. Without these fields, the need stands for any
+ * path.
+ */
 export type MfsNeed =
   | { readonly kind: "mfs"; readonly path: string; readonly use: MfsUse }
   | { readonly kind: "mfs"; readonly path?: undefined };
@@ -35,10 +41,10 @@ const commands: TokenScopeKind<RpcNeed, Commands> = {
   forms: [
     {
       form: "rpc:GROUP",
-      help: "the commands of a group of the RPC, such as rpc:pin; rpc:pin/ls is one command, rpc:* all",
+      help: "the commands of a group of the RPC, such as rpc:pin; rpc:pin/ls is a single command, rpc:* is all commands",
     },
-    { form: "rpc:GROUP:read", help: "those of them that only look" },
-    { form: "rpc:GROUP:write", help: "those of them that change something or hand out a secret, and no others" },
+    { form: "rpc:GROUP:read", help: "only those commands of the group that read" },
+    { form: "rpc:GROUP:write", help: "only those commands of the group that change something or return a secret" },
   ],
   parse(text) {
     const [, command, effect] = rpcPattern.exec(text) ?? [];
@@ -62,9 +68,9 @@ const paths: TokenScopeKind<MfsNeed, Directory> = {
   forms: [
     {
       form: "mfs:/DIR",
-      help: "the files commands of the RPC, as far as all their paths lie in one directory of the MFS",
+      help: "the files commands of the RPC, if all their paths are in this directory of the MFS",
     },
-    { form: "mfs:read:/DIR", help: "those of them that only look" },
+    { form: "mfs:read:/DIR", help: "only those commands that read" },
   ],
   parse(text) {
     const [, read, path] = mfsPattern.exec(text) ?? [];
@@ -76,7 +82,7 @@ const paths: TokenScopeKind<MfsNeed, Directory> = {
   describe: () => "mfs:/DIR",
   refusal({ path = "" }, { name }) {
     const shown = JSON.stringify(path.length > 100 ? `${path.slice(0, 99)}…` : path);
-    return `The token ${name} is for other directories than ${shown} names (paths with . or .. are refused)`;
+    return `The token ${name} does not allow the path ${shown} (paths with . or .. are always refused)`;
   },
 };
 

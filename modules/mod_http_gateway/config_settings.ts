@@ -51,7 +51,7 @@ export function followConfig(config: Config, warn: (sentence: string) => void): 
     try {
       return timeIn(config)(key, standard);
     } catch (error) {
-      warn(`${key} is not in force, ${standard} is: ${(error as Error).message}`);
+      warn(`${key} is not in force, the default ${standard} is: ${(error as Error).message}`);
       return timerTime(parseDuration(standard));
     }
   };

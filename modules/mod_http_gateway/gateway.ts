@@ -106,7 +106,7 @@ export class Gateway {
       if (methods !== undefined) {
         if (request.method === "OPTIONS") return { headers: { ...settings.headers, allow: methods }, body: "" };
         if (!methods.split(", ").includes(request.method)) {
-          throw new Refusal(501, `There is no ${request.method} here`, { headers: { allow: methods } });
+          throw new Refusal(501, `The method ${request.method} is not supported here`, { headers: { allow: methods } });
         }
       }
       this.#admit(event, settings);
@@ -117,7 +117,7 @@ export class Gateway {
     }
   }
 
-  /** @throws {Refusal} 429 */
+  /** Refuses a request over the limits. @throws {Refusal} 429 */
   #admit({ request, response }: HttpEvent, { maxRequests }: GatewaySettings): void {
     // Callers at a Unix socket have no address, so there is no limit for them.
     const wait = request.ip === "" ? 0 : (this.#limit?.()?.take(request.ip) ?? 0);
@@ -209,10 +209,10 @@ export class Gateway {
    * nobody sees the response.
    */
   #otherwise(thrown: unknown, { id, method, url, signal }: HttpRequest): Refusal {
-    if (signal.aborted) return new Refusal(503, "the client has gone");
+    if (signal.aborted) return new Refusal(503, "the client has disconnected");
     const what = thrown instanceof Error ? thrown.stack : String(thrown);
     this.#log.error("request %s %s %s failed: %s", id, method, url.raw_path, what);
-    return new Refusal(500, "something is wrong with this gateway");
+    return new Refusal(500, "this gateway has an internal error");
   }
 }
 

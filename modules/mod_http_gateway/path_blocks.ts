@@ -15,8 +15,8 @@ const RAW = 0x55;
 interface CachedBlock {
   readonly bytes: Uint8Array;
   /**
-   * `removals` of the store at the last time the block was known to be stored; undefined if that
-   * needs a new check.
+   * `removals` of the store when the block was last known to be stored; undefined if the store must
+   * be checked again.
    */
   removals: number | undefined;
 }
@@ -85,7 +85,7 @@ export class PathBlocks {
       return known;
     }
     const bytes = await read(cid);
-    // Of several concurrent readers, the others use the copy of the first.
+    // If several readers decode the same block at once, all use the copy of the first one.
     const other = this.#known(key);
     if (other === undefined) this.#keep(key, bytes);
     return other ?? bytes;

@@ -1,6 +1,6 @@
 /** Reads the blocks for one response: decides who is asked for them, and limits the time. */
 import { setImmediate as turn } from "node:timers/promises";
-import { Lending, type NodeModule, type ReadBlock, readSoon } from "modhost/node";
+import { BlockLeases, type NodeModule, type ReadBlock, readSoon } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody } from "../../core/types.ts";
 import { Refusal } from "./errors/refusal.ts";
@@ -51,7 +51,7 @@ export class Reading {
   readonly #until: number;
   #late: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #leases: Lending | undefined;
+  #leases: BlockLeases | undefined;
   #isOver = false;
 
   constructor(
@@ -107,9 +107,9 @@ export class Reading {
    * Leases of the buffers that are sent to the client. They limit how much memory slow clients
    * occupy together.
    */
-  get leases(): Lending {
+  get leases(): BlockLeases {
     if (this.#leases === undefined) {
-      this.#leases = new Lending({
+      this.#leases = new BlockLeases({
         release: (piece) => this.buffers.release(piece),
         waiting: (isWaiting) => (isWaiting ? clearTimeout(this.#timer) : this.#wait()),
       });
@@ -132,7 +132,9 @@ export class Reading {
       if (this.#isGone()) return Promise.reject(clientLeft());
       this.#fruitless += 1;
       if (this.#fruitless <= MAX_FRUITLESS_BLOCKS) return undefined;
-      return Promise.reject(new Refusal(404, `${MAX_FRUITLESS_BLOCKS} blocks of the content have no bytes of it`));
+      return Promise.reject(
+        new Refusal(404, `${MAX_FRUITLESS_BLOCKS} blocks in a row contain no bytes of the content`),
+      );
     };
     const bounded: ReadBlock = (cid) => refused() ?? read(cid);
     const soon: ReadBlock["soon"] = (cid) => refused() ?? readSoon(read, cid);
@@ -151,7 +153,7 @@ export class Reading {
    * read them. @throws {HttpError} 408
    */
   #came(piece: string | Uint8Array): void {
-    if (performance.now() > this.#until) throw new HttpError(408, "The answer has taken longer than it may");
+    if (performance.now() > this.#until) throw new HttpError(408, "The response has taken longer than allowed");
     clearTimeout(this.#timer);
     if (piece.length > 0) this.#fruitless = 0;
   }
@@ -169,7 +171,7 @@ export class Reading {
   }
 
   #giveUp(): void {
-    this.#late?.abort(new DOMException("The next bytes did not come in time", "TimeoutError"));
+    this.#late?.abort(new DOMException("The next bytes did not arrive in time", "TimeoutError"));
   }
 
   /** Whether the response was abandoned because bytes did not arrive in time. */
@@ -202,7 +204,7 @@ export class Reading {
    */
   leased(bytes: Uint8Array): Uint8Array | PooledBody | undefined {
     const { leases } = this;
-    if (!leases.lend(bytes)) return undefined;
+    if (!leases.lease(bytes)) return undefined;
     this.end();
     if (bytes.length < MIN_POOLED_BYTES) return bytes;
     return { whole: bytes, [Symbol.asyncIterator]: () => only(bytes), release: (piece) => leases.release(piece) };
@@ -293,9 +295,9 @@ async function* failing(bytes: Uint8Array, error: unknown): AsyncGenerator<Uint8
   throw error;
 }
 
-const clientLeft = () => new DOMException("The client waits no more", "AbortError");
+const clientLeft = () => new DOMException("The client has disconnected", "AbortError");
 
-const wrongLength = (length: number) => `the content has not the ${length} bytes that it says`;
+const wrongLength = (length: number) => `the content does not have the ${length} bytes that it declares`;
 
 /** A short body, and what is known about its bytes. */
 export interface Gathered {
@@ -306,4 +308,4 @@ export interface Gathered {
 const brokenOff = (cause: unknown): HttpError =>
   cause instanceof HttpError
     ? cause
-    : new HttpError(404, `the answer breaks off: ${(cause as Error).message}`, { cause });
+    : new HttpError(404, `the response breaks off: ${(cause as Error).message}`, { cause });

@@ -17,7 +17,7 @@ import { routingRoutes } from "./routing/index.ts";
  */
 const KIND = "gateway-page";
 
-/** Of the host's options, the rate limit applies here too, because the config has none. */
+/** The host's rate limit applies here, too, because the config of the repo has none. */
 export function serveAtRepoAddress(module: Module, { node, limit }: Pick<GatewayDeps, "node" | "limit">): void {
   const settings = followConfig(node.lowLevel.repo.config, (sentence) => module.log.warn("%s", sentence));
   module.on_release("the gateway's part of the config", () => settings.end());

@@ -11,7 +11,7 @@ export interface Found {
   readonly cid: Cid;
   /** The CID as text. */
   readonly text: string;
-  /** The roots in X-Ipfs-Roots. */
+  /** CIDs of the blocks on the path, for X-Ipfs-Roots. */
   readonly roots: readonly Cid[];
   /** The root and the names that were followed. */
   readonly from: Pick<Start, "root" | "names">;
@@ -48,14 +48,14 @@ export async function find(
     const rest = remainder.join("/");
     throw new Refusal(
       501,
-      `failed to resolve ${contentPath(target)}: the rest of the path, ${rest}, is a value inside ${cid}, which has no answer of its own`,
+      `failed to resolve ${contentPath(target)}: the rest of the path, ${rest}, is a value inside ${cid}, which cannot be served by itself`,
     );
   }
   return { cid, text: cidText(cid), roots, from: { root, names }, lifetime };
 }
 
 export interface Start extends Pick<Found, "lifetime"> {
-  /** A CID. */
+  /** CID of the root. */
   readonly root: string;
   /** The names to follow from the root. */
   readonly names: readonly string[];
@@ -77,7 +77,7 @@ export async function start(
   const { path, limited, ttlMs } = await pathOf(node, root, how);
   const [, kind, first = "", ...below] = path.split("/");
   if (limited || kind === "ipns") {
-    throw new Refusal(400, `failed to resolve /ipns/${root}: too many names lead to each other`);
+    throw new Refusal(400, `failed to resolve /ipns/${root}: the chain of names is too long`);
   }
   const seconds = ttlMs === undefined ? undefined : Math.max(0, Math.round(ttlMs / 1000));
   const names = [...below.filter((name) => name !== ""), ...segments];

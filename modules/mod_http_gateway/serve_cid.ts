@@ -70,14 +70,14 @@ function homeOf(path: string): Home {
   if (kind === undefined || root === undefined) {
     throw new HttpError(
       400,
-      `${JSON.stringify(path)} is no content path: it must be /ipfs/CID or /ipns/NAME, with a path below it`,
+      `${JSON.stringify(path)} is not a content path: it must be /ipfs/CID or /ipns/NAME, optionally with a path`,
     );
   }
   const namespace = kind as Namespace;
   try {
     if (namespace === "ipfs") parseCid(root);
   } catch (cause) {
-    throw new HttpError(400, `${JSON.stringify(path)} is no content path: ${(cause as Error).message}`, { cause });
+    throw new HttpError(400, `${JSON.stringify(path)} is not a content path: ${(cause as Error).message}`, { cause });
   }
   return { namespace, root, below };
 }

@@ -50,7 +50,7 @@ export function refuseWorker(request: Pick<HttpRequest, "header">): void {
   if (request.header("service-worker") !== "script") return;
   throw new Refusal(
     400,
-    "A service worker may not come from content that shares its origin with other apps of the server: open the content at a host of its own, such as CID.ipfs.localhost",
+    "A service worker may not come from content that shares its origin with other apps of the server: open the content at its own host, such as CID.ipfs.localhost",
   );
 }
 

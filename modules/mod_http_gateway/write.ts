@@ -3,7 +3,7 @@ import { type EditTreeOptions, NodeError, type NodeModule, parseCid, putIntoTree
 import { isSameOrigin } from "../../core/http/index.ts";
 import type { HttpRequest, ResponseFields } from "../../core/types.ts";
 import { type ContentTarget, escapedPath } from "./content_target.ts";
-import { Refusal, tooLate } from "./errors/refusal.ts";
+import { isPlain, Refusal, tooLate } from "./errors/refusal.ts";
 import type { Reading } from "./reading.ts";
 import type { GatewaySettings } from "./settings.ts";
 
@@ -50,8 +50,8 @@ export async function writeResponse(call: WriteCall): Promise<ResponseFields> {
   } catch (cause) {
     if (reading.isLate) throw tooLate(request.path, cause);
     if (!NodeError.is(cause)) throw cause;
-    if (cause.code === undefined)
-      throw refused(/ is not a directory$/.test(cause.message) ? 400 : 500, cause.message, cause);
+    if (cause.code === "NOT_A_DIRECTORY") throw refused(400, cause.message, cause);
+    if (isPlain(cause)) throw refused(500, cause.message, cause);
     if (cause.code === "FILE_NOT_FOUND") throw refused(500, `failed to look up parent: ${cause.message}`, cause);
     throw cause;
   } finally {
@@ -85,7 +85,7 @@ function requireOwnPage(request: HttpRequest, { headers }: GatewaySettings): voi
   if (`${headers.access_control_allow_methods}`.split(/[\s,]+/).includes(method)) return;
   throw refused(
     403,
-    `pages of other origins may ${method} where Access-Control-Allow-Methods of Gateway.HTTPHeaders has it`,
+    `pages of other origins may only ${method} if Access-Control-Allow-Methods of Gateway.HTTPHeaders contains it`,
   );
 }
 

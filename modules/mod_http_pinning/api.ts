@@ -46,7 +46,7 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
       try {
         const user = callerOf(parts, event.request);
         if (typeof user === "object") return refusalResponse(user);
-        if (user === undefined) throw new ApiFailure("UNAUTHORIZED", "The access token is missing or not known");
+        if (user === undefined) throw new ApiFailure("UNAUTHORIZED", "The access token is missing or unknown");
         return await run({ event, user, id: rest });
       } catch (error) {
         if (error instanceof ApiFailure) return failureResponse(error);
@@ -59,7 +59,7 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
       }
     };
   const nothing = withFailures(() =>
-    Promise.reject(new ApiFailure("NOT_FOUND", "There are only /pins and what is below")),
+    Promise.reject(new ApiFailure("NOT_FOUND", "This path does not exist: use /pins or /pins/<requestid>")),
   );
 
   async function shown(request: PinRequest, delegates?: readonly string[]) {

@@ -22,7 +22,7 @@ const matchers: Readonly<Record<string, (name: string, wanted: string) => boolea
   ipartial: (name, wanted) => name.toLowerCase().includes(wanted.toLowerCase()),
 };
 
-/** @throws ApiFailure BAD_REQUEST */
+/** Parses the query into a filter. @throws ApiFailure BAD_REQUEST */
 export function readFilter(query: string): Filter {
   const given = new URLSearchParams(query);
   const tests = [cidTest(listOf(given, "cid")), nameTest(given), statusTest(listOf(given, "status")), metaTest(given)];
@@ -63,7 +63,8 @@ function nameTest(given: URLSearchParams): Test {
 function statusTest(given: readonly string[]): Test {
   const wanted = new Set<string>(given.length === 0 ? ["pinned"] : given);
   for (const word of wanted) {
-    if (!(statuses as readonly string[]).includes(word)) throw badRequest(`status must be of ${statuses.join(", ")}`);
+    if (!(statuses as readonly string[]).includes(word))
+      throw badRequest(`status must be one of ${statuses.join(", ")}`);
   }
   return ({ status }) => wanted.has(status);
 }

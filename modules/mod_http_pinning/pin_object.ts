@@ -61,7 +61,7 @@ export function readCid(text: string) {
   try {
     return parseCid(text);
   } catch (error) {
-    throw badRequest(`${JSON.stringify(text)} is no CID: ${(error as Error).message}`);
+    throw badRequest(`${JSON.stringify(text)} is not a CID: ${(error as Error).message}`);
   }
 }
 

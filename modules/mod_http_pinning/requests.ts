@@ -16,7 +16,7 @@ export type Change = Partial<Pick<StoredRequest, "status" | "details">>;
 export interface Page {
   /** Number of all matching requests, including those on this page. */
   readonly count: number;
-  /** Newest first. */
+  /** The matching requests on this page, newest first. */
   readonly results: readonly PinRequest[];
 }
 

@@ -196,7 +196,7 @@ export class Work {
       if (left.aborted) return undefined;
       // A later check continues with it.
       if (retryAfter(error) !== undefined) throw error;
-      if (late.signal.aborted) return `nothing of it arrived for ${patience / 1000} seconds`;
+      if (late.signal.aborted) return `no data arrived for ${patience / 1000} seconds`;
       if ((error as Error).name !== "NodeError") log.error("pinning %s failed: %s", wish.cid, (error as Error).stack);
       return (error as Error).message;
     } finally {
@@ -253,6 +253,6 @@ export class Work {
 }
 
 const pinOf = ({ lowLevel: { pins } }: Pick<Node, "lowLevel">, cid: ReturnType<typeof parseCid>): PinWithin => ({
-  isThere: (writer) => pins.isKeptWithin(writer, cid),
+  isThere: (writer) => pins.isPinnedWithin(writer, cid),
   release: (writer) => pins.releaseWithin(writer, cid, owner),
 });

@@ -1,5 +1,5 @@
 /**
- * The segment store beside plain appending of the same bytes:
+ * Compares the segment store with plain appending of the same bytes:
  * `node --conditions=source test/bench/blocks.ts`.
  */
 import { hash } from "node:crypto";
@@ -15,7 +15,10 @@ import { median } from "./measure.ts";
 
 const mebibyte = 1024 * 1024;
 
-/** Blocks that differ in their first bytes, hashed beforehand: hashing is not measured. */
+/**
+ * Makes blocks that differ in their first bytes. Their hashes are made beforehand, so that hashing
+ * is not measured.
+ */
 function made(count: number, length: number, from = 0): Block[] {
   return Array.from({ length: count }, (_, at) => {
     const bytes = new Uint8Array(length).fill(at);
@@ -39,7 +42,7 @@ async function append(file: string, blocks: readonly Block[]): Promise<void> {
   await handle.close();
 }
 
-/** One 1 KiB append and one flush after the other: what a disk gives to a single writer. */
+/** Appends 1 KiB and flushes, one after the other: the speed of the disk for a single writer. */
 async function appendEach(file: string, blocks: readonly Block[]): Promise<void> {
   const handle = await open(file, "w");
   for (const { bytes } of blocks) {
@@ -58,8 +61,8 @@ async function inParallel<T>(items: readonly T[], width: number, run: (item: T) 
   );
 }
 
-const say = (what: string, figure: number, unit: string) =>
-  console.log(`${what.padEnd(62)} ${figure.toFixed(figure < 10 ? 2 : 0).padStart(8)} ${unit}`);
+const say = (what: string, value: number, unit: string) =>
+  console.log(`${what.padEnd(62)} ${value.toFixed(value < 10 ? 2 : 0).padStart(8)} ${unit}`);
 
 async function benchBlocks({ rounds = 5 }: { rounds?: number } = {}): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), "modhost-bench-blocks-"));

@@ -3,18 +3,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getAll } from "./gateway/client.ts";
 import { type Server, type Servers, startServers } from "./gateway/servers.ts";
-import { type Asking, type Work, works } from "./gateway/works.ts";
+import { type RequestTarget, type Work, works } from "./gateway/works.ts";
 import { installed } from "./node/servers.ts";
 import { cpuSeconds } from "./node/usage.ts";
 import { Comparison, type Report, versionsOfPeers } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 const ENTRIES = 10_000;
-/** Times that each server has its turn within a round. */
+/** Turns of each server within a round. */
 const TURNS = 4;
 /**
- * Such turns before those that are measured: so long Node compiles what it runs, at twice the cost
- * of small requests.
+ * Turns before those that are measured. Until then Node compiles the code that it runs, which
+ * doubles the cost of small requests.
  */
 const WARM_UP = 5;
 
@@ -22,7 +22,7 @@ export interface GatewayBenchOptions {
   readonly rounds?: number;
   /** MiB of the large file. */
   readonly size?: number;
-  /** Regular expression: only work whose name it matches. */
+  /** Regular expression: only works with a matching name. */
   readonly only?: string;
 }
 
@@ -35,9 +35,9 @@ interface Sample {
 type Samples = ReadonlyMap<Server, readonly Sample[]>;
 
 /**
- * The gateway beside Kubo's, where KUBO names its program, and beside a plain server of files: in
- * short turns, so that a machine that is shared touches all alike. Ratios are taken within each
- * round; figures are medians.
+ * Compares the gateway with Kubo's, if KUBO names its program, and with a plain file server. They
+ * take short turns, so that other load on the machine affects all of them. Ratios are taken within
+ * each round; the tables show medians.
  */
 export async function benchGateway(
   { rounds = 5, size = 60, only = "" }: GatewayBenchOptions,
@@ -49,7 +49,7 @@ export async function benchGateway(
     await using program = await installed();
     await using servers = await startServers(program.launcher, folder, scale);
     const how = `${rounds} rounds, large file of ${size} MiB`;
-    const section = report.section("gateway", { how, beside: versionsOfPeers(), isWhole: only === "" });
+    const section = report.section("gateway", { how, versions: versionsOfPeers(), isWhole: only === "" });
     const table = new Comparison<Sample>(section, [
       { title: "CPU time of a request", isCompared: true },
       { title: "rate", isCompared: true },
@@ -76,18 +76,18 @@ export async function benchGateway(
   }
 }
 
-async function play(work: Work, { all }: Servers, asking: Asking, rounds: number): Promise<Samples> {
+async function play(work: Work, { all }: Servers, target: RequestTarget, rounds: number): Promise<Samples> {
   const known = all.filter(({ isStatic }) => !isStatic || work.plain !== undefined);
   const samples = new Map<Server, Sample[]>(known.map((server) => [server, []]));
-  // Unmeasured, so that no server is met cold.
-  for (let at = 0; at < WARM_UP; at += 1) for (const server of known) await turn(work, server, asking, at);
+  // Unmeasured turns warm up each server.
+  for (let at = 0; at < WARM_UP; at += 1) for (const server of known) await turn(work, server, target, at);
   for (let round = 0; round < rounds; round += 1) {
     const sums = new Map(known.map((server) => [server, { cpu: 0, wall: 0 }]));
     for (let at = 0; at < TURNS; at += 1) {
-      // Nobody is always the first.
+      // Each server is first in some rounds.
       const from = at % known.length;
       for (const server of [...known.slice(from), ...known.slice(0, from)]) {
-        const { cpu, wall } = await turn(work, server, asking, round * TURNS + at);
+        const { cpu, wall } = await turn(work, server, target, round * TURNS + at);
         const sum = sums.get(server) as { cpu: number; wall: number };
         sum.cpu += cpu;
         sum.wall += wall;
@@ -98,10 +98,10 @@ async function play(work: Work, { all }: Servers, asking: Asking, rounds: number
   return samples;
 }
 
-async function turn(work: Work, { url, pid, isStatic }: Server, asking: Asking, at: number): Promise<Sample> {
+async function turn(work: Work, { url, pid, isStatic }: Server, target: RequestTarget, at: number): Promise<Sample> {
   const { get, plain = get, count, atOnce } = work;
   const ask = isStatic ? plain : get;
-  const requests = Array.from({ length: count }, (_, one) => ask(asking, at * count + one));
+  const requests = Array.from({ length: count }, (_, one) => ask(target, at * count + one));
   const before = cpuSeconds(pid);
   const began = performance.now();
   await getAll(url, requests, atOnce);

@@ -4,9 +4,9 @@ import type { Report } from "./report.ts";
 const WARM_UP = 6000;
 
 /**
- * What isolation costs a request: the hello route of a plain module and of an isolated one, in one
- * process and in turns. The quickest tenth of short pieces is compared: what else the machine does
- * only ever adds.
+ * Measures what isolation costs a request: the hello route of a plain module and of an isolated one
+ * take turns in one process. The quickest tenth of short pieces is compared, because other work of
+ * the machine can only make a piece slower.
  */
 export async function benchIsolated({ rounds = 40, requests = 600 }, report: Report): Promise<void> {
   const section = report.section("isolated", { how: `${rounds} pieces of ${requests} requests of each kind` });

@@ -4,7 +4,7 @@ import { Connections, requestBytes } from "./host/http1.ts";
 import type { Listening } from "./servers/report.ts";
 
 /**
- * A server under measurement: a process of its own that tells its port, its CPU time and its
+ * A server under measurement: a process of its own that reports its port, its CPU time and its
  * memory.
  */
 export class Subject {
@@ -19,7 +19,7 @@ export class Subject {
     this.#child = child;
   }
 
-  /** Starts a file of `servers/`; its standard output (logs) is thrown away by the system. */
+  /** Starts a file of `servers/`. Its standard output (logs) goes to /dev/null. */
   static async start(name: string, file: string, path: string, env: Record<string, string> = {}): Promise<Subject> {
     const child = fork(fileURLToPath(new URL(`servers/${file}`, import.meta.url)), [], {
       execArgv: ["--conditions=source", "--expose-gc"],
@@ -27,7 +27,7 @@ export class Subject {
       env: { ...process.env, NODE_ENV: "production", ...env },
     });
     const subject = new Subject(name, path, child);
-    subject.began = await subject.#answer<Listening>();
+    subject.began = await subject.#reported<Listening>();
     return subject;
   }
 
@@ -39,15 +39,15 @@ export class Subject {
     return this.#child.pid as number;
   }
 
-  /** User and system CPU time so far, microseconds. */
+  /** Resolves to the user and system CPU time so far in microseconds. */
   cpu(): Promise<number> {
     return this.ask("cpu");
   }
 
-  /** As `cpu`, once the server has done what the message asks for. */
+  /** Sends a message and resolves to the CPU time once the server has done what it says. */
   ask(message: string): Promise<number> {
     this.#child.send(message);
-    return this.#answer<number>();
+    return this.#reported<number>();
   }
 
   stop(): Promise<void> {
@@ -57,7 +57,7 @@ export class Subject {
     });
   }
 
-  #answer<T>(): Promise<T> {
+  #reported<T>(): Promise<T> {
     return new Promise((resolve, reject) => {
       const exit = (code: number | null) => reject(new Error(`${this.name} ended with code ${code}`));
       this.#child.once("exit", exit);
@@ -70,8 +70,8 @@ export class Subject {
 }
 
 /**
- * Sends `count` requests over `connections` new sockets, one at a time on each, and checks each
- * answer's status. Returns seconds.
+ * Sends `count` requests over `connections` new sockets, one at a time on each, and checks the
+ * status of each response. Resolves to the seconds that this took.
  */
 export async function load(
   port: number,
@@ -90,7 +90,7 @@ export async function load(
   return (performance.now() - began) / 1000;
 }
 
-/** The value that this share of all does not exceed. */
+/** Returns the value that this share of all values does not exceed. */
 export function quickest(values: readonly number[], share: number): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
 }

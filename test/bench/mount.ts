@@ -18,15 +18,15 @@ export interface MountBenchOptions {
   readonly rounds?: number;
   /** MiB of the large file. */
   readonly size?: number;
-  /** Regular expression: only tasks whose name it matches. */
+  /** Regular expression: only tasks with a matching name. */
   readonly only?: string;
 }
 
 /**
- * The mounts of a node beside the same done over RPC, in turns, on a fresh node in each round. What
- * is read through a mount is not in the kernel's cache, unless a task says so. CPU time and memory
- * are those of the node and of the process that holds its mounts. Ratios are taken within each
- * round; figures are medians.
+ * Compares work through the mounts of a node with the same work over RPC, in turns, with a new node
+ * in each round. The kernel's cache does not contain the files that are read, unless a task says
+ * so. CPU time and memory include the node and the process of its mounts. Ratios are taken within
+ * each round; the tables show medians.
  */
 export async function benchMount(
   { rounds = 3, size = 256, only = "" }: MountBenchOptions,
@@ -51,7 +51,7 @@ export async function benchMount(
         { digits: 2, unit: "s", of: ({ cpu }) => cpu },
         { digits: 0, of: ({ peak }) => peak / mebibyte },
       ],
-      // What is measured first, what it is compared with behind it.
+      // The mount comes first, and is compared with RPC.
       new Map(byWay.map((own, at) => [ways[at] as string, own] as const).reverse()),
     );
   }

@@ -13,25 +13,28 @@ export interface NetworkBenchOptions {
   readonly rounds?: number;
   /** MiB of the large file. */
   readonly size?: number;
-  /** Milliseconds of a round trip that a line between them adds; none unless set. */
+  /** Milliseconds that are added to each round trip. Default 0. */
   readonly delay?: number;
-  /** Regular expression: only work whose name it matches. */
+  /** Regular expression: only works with a matching name. */
   readonly only?: string;
 }
 
 interface Work {
   readonly name: string;
-  /** In rate. */
+  /** The goal, as a rate. */
   readonly aim?: string;
   readonly unit: string;
-  /** Bytes of the content, and of each block of it. */
+  /** Bytes of the content, and of each of its blocks. */
   readonly bytes: number;
   readonly chunk: number;
-  /** For a figure of so many units. */
+  /** Number of units, for rates. */
   readonly amount: number;
 }
 
-/** Of one kind in one round; of the process that gives and the one that takes. */
+/**
+ * A measurement of one kind in one round, with the CPU time and memory of the sending and the
+ * receiving process.
+ */
 interface Sample {
   readonly speed: number;
   readonly cpu: readonly [giving: number, taking: number];
@@ -40,7 +43,7 @@ interface Sample {
 
 const noSample: Sample = { speed: Number.NaN, cpu: [Number.NaN, Number.NaN], peak: [Number.NaN, Number.NaN] };
 
-/** Milliseconds. */
+/** Latencies in milliseconds. */
 interface Latency {
   readonly connect: number;
   readonly ping: number;
@@ -52,9 +55,9 @@ const smallBlocks = 10_000;
 const smallBytes = 4096;
 
 /**
- * Content from one process to another beside peers of another make, and beside what a socket and
- * the hashes cost: in turns, with fresh stores and processes in each round. Ratios are taken within
- * each round; figures are medians.
+ * Compares the transfer of content from one process to another with peers of other implementations,
+ * and with the cost of a socket and of the hashes. They take turns, with new stores and processes
+ * in each round. Ratios are taken within each round; the tables show medians.
  */
 export async function benchNetwork(
   { rounds = 3, size = 256, delay = 0, only = "" }: NetworkBenchOptions,
@@ -83,9 +86,9 @@ export async function benchNetwork(
   const latencies = new Map<Kind, Latency[]>();
   const how = `${rounds} rounds${delay === 0 ? "" : `, ${delay} ms of a round trip added`}`;
   const { HELIA: helia } = process.env;
-  const beside = [...versionsOfPeers(), ...(helia === undefined ? [] : versionsOf(["helia"], helia))];
+  const versions = [...versionsOfPeers(), ...(helia === undefined ? [] : versionsOf(["helia"], helia))];
   const name = delay === 0 ? "network" : "network, delay";
-  const section = report.section(name, { how, beside, isWhole: works.length === all.length });
+  const section = report.section(name, { how, versions, isWhole: works.length === all.length });
   for (let round = 1; round <= rounds; round += 1) {
     for (const kind of contestants) await play(kind, { round, delay }, samples, latencies);
   }
@@ -125,7 +128,7 @@ async function play(
   }
 }
 
-/** Of a multiaddr, or a port alone. */
+/** The port in a multiaddr, or a port alone. */
 const portPattern = /^(.*\/tcp\/|)\d+/;
 const portIn = (address: string): number => Number(/(\d+)$/.exec(portPattern.exec(address)?.[0] ?? "")?.[1]);
 
@@ -144,10 +147,10 @@ async function measure(giving: Peer, taking: Peer, { bytes, chunk, amount }: Wor
 function printWorks(section: Section, samples: Samples): void {
   const table = new Comparison<Sample>(section, [
     { title: "rate", isCompared: true },
-    { title: "CPU of the giver", isCompared: true },
-    { title: "CPU of the taker", isCompared: true },
-    { title: "peak memory (MiB): gives" },
-    { title: "takes" },
+    { title: "CPU of the sender", isCompared: true },
+    { title: "CPU of the receiver", isCompared: true },
+    { title: "peak memory (MiB): sender" },
+    { title: "receiver" },
   ]);
   for (const [{ name, aim, unit }, byKind] of samples) {
     table.add(
@@ -167,7 +170,7 @@ function printWorks(section: Section, samples: Samples): void {
 function printLatencies(section: Section, latencies: ReadonlyMap<Kind, readonly Latency[]>): void {
   section.head(["", "connect (ms)", "ping (ms)"]);
   for (const [{ name }, own] of latencies) {
-    const figure = (of: (latency: Latency) => number) => spread(own.map(of), 2);
-    section.row([name, figure(({ connect }) => connect), figure(({ ping }) => ping)]);
+    const cell = (of: (latency: Latency) => number) => spread(own.map(of), 2);
+    section.row([name, cell(({ connect }) => connect), cell(({ ping }) => ping)]);
   }
 }

@@ -11,40 +11,43 @@ import { Comparison, type Report, type Section, spread, versionsOfPeers } from "
 
 const mebibyte = 2 ** 20;
 /**
- * Turns of each server before one of many calls is measured: until then programs compile what they
- * run, and grow.
+ * Turns of each server before a work of many calls is measured: until then programs compile the
+ * code that they run, and grow.
  */
 const WARM_TURNS = 3;
-/** Bytes of the large file in those. */
+/** Bytes of the large file during the warm-up. */
 const WARM_BYTES = 16 * mebibyte;
 
 interface Sample {
   readonly seconds: number;
   readonly cpu: number;
-  /** Most memory; and of it what stands in no file. */
+  /** Peak memory, and the part of it that is not backed by files. */
   readonly peak: number;
   readonly own: number;
 }
 
 const noSample: Sample = { seconds: Number.NaN, cpu: Number.NaN, peak: Number.NaN, own: Number.NaN };
 
-/** By work and server, a sample for each round. */
+/** A sample for each round, by work and server. */
 type Samples = Map<Work, Map<string, Sample[]>>;
 
 export interface NodeBenchOptions {
   readonly rounds?: number;
   /** MiB of the large file. */
   readonly size?: number;
-  /** A large file of 1 GiB, ten times as many entries, and what idle servers hold after an hour. */
+  /**
+   * Whether to use a large file of 1 GiB and ten times as many entries, and to measure the memory
+   * of idle servers after an hour.
+   */
   readonly full?: boolean;
-  /** Regular expression: only work whose name it matches. */
+  /** Regular expression: only works with a matching name. */
   readonly only?: string;
 }
 
 /**
- * The node over HTTP beside its peers and beside what the machine can do at best, in turns, on
- * fresh stores in each round; then how its lists and collections grow. Ratios are taken within each
- * round; figures are medians.
+ * Compares the node over HTTP with other nodes and with the limit of the machine, in turns, on new
+ * stores in each round. Then it measures how lists and collections grow. Ratios are taken within
+ * each round; the tables show medians.
  */
 export async function benchNode(options: NodeBenchOptions, report: Report): Promise<void> {
   const { rounds = 3, size = 256, full = false, only = "" } = options;
@@ -57,7 +60,7 @@ export async function benchNode(options: NodeBenchOptions, report: Report): Prom
   );
   if (samples.size > 0) {
     const how = `${rounds} rounds, large file of ${scale.size / mebibyte} MiB`;
-    const section = report.section(full ? "node, full" : "node", { how, beside: versionsOfPeers(), isWhole });
+    const section = report.section(full ? "node, full" : "node", { how, versions: versionsOfPeers(), isWhole });
     for (let round = 1; round <= rounds; round += 1) await playRound(program, samples, scale, round);
     print(section, samples, scale);
     if (samples.size > 1) printPeaks(section, samples);
@@ -105,7 +108,7 @@ async function measure({ url, pid }: Server, work: Work, scale: Scale, seed: num
   return { seconds, cpu: cpuSeconds(pid) - cpu, peak, own: peak - fileBytes(pid) };
 }
 
-/** CPU time is that of all of a large file, and of each of many calls. */
+/** CPU time is for a whole large file, and for one of many calls. */
 function print(section: Section, samples: Samples, scale: Scale): void {
   const table = new Comparison<Sample>(section, [
     { title: "rate", isCompared: true },
@@ -129,14 +132,16 @@ function print(section: Section, samples: Samples, scale: Scale): void {
   }
 }
 
-/** The most that each server held in all works of a round, which one process goes through. */
+/**
+ * Prints the peak memory of each server over all works of a round: one process does all of them.
+ */
 function printPeaks(section: Section, samples: Samples): void {
   const works = [...samples.values()];
   const names = new Set(works.flatMap((byServer) => [...byServer.keys()]));
   section.head(["the most memory over all works", "MiB", "of its own (MiB)"]);
   for (const name of names) {
-    const most = (figure: (sample: Sample) => number) => {
-      const byWork = works.map((byServer) => (byServer.get(name) ?? []).map(figure));
+    const most = (metric: (sample: Sample) => number) => {
+      const byWork = works.map((byServer) => (byServer.get(name) ?? []).map(metric));
       const rounds = Array.from({ length: Math.max(...byWork.map(({ length }) => length)) }, (_, round) =>
         Math.max(...byWork.flatMap((own) => own[round] ?? []).filter(Number.isFinite)),
       );

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byRegion, oneByOne } from "./provide.ts";
 
-test("announcing by region takes far fewer lookups and connections than one by one, and as many records", async () => {
+test("announcing by region takes far fewer lookups and connections than announcing keys one by one, and as many records", async () => {
   const keys = 100;
   const swept = await byRegion(500, 50 * keys);
   const single = await oneByOne(500, keys);

@@ -8,16 +8,16 @@ import { SimulatedDht, type SimulatedPeer, type Traffic } from "#test/support/ne
 import { VirtualClock } from "#test/support/virtual_clock.ts";
 import type { Report } from "./report.ts";
 
-/** Keys that are announced one by one: they stand for all. */
+/** Number of keys that are announced one by one. The result is scaled to all keys. */
 const SAMPLE = 2000;
-/** As the node announces block by block. */
+/** Workers, as in the node when it announces block by block. */
 const ONE_BY_ONE_WORKERS = 8;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 export interface Announced {
   readonly traffic: Readonly<Traffic>;
-  /** Milliseconds of the simulated time, and of CPU of this process. */
+  /** Milliseconds of the simulated time, and of this process' CPU. */
   readonly time: number;
   readonly cpu: number;
 }
@@ -42,7 +42,7 @@ async function measure(
   return { traffic: dht.traffic, time: end - began, cpu: (spent.user + spent.system) / 1000 };
 }
 
-/** All keys once, by region, as fast as sixteen workers can. */
+/** Announces all keys once, by region, with sixteen workers. */
 export const byRegion = (peers: number, keys: number): Promise<Announced> =>
   measure(peers, async (dht, clock) => {
     const metadata = memoryMetadata();
@@ -72,7 +72,7 @@ export const byRegion = (peers: number, keys: number): Promise<Announced> =>
     if (sweeper.last.provided < keys) throw new Error(`${sweeper.last.provided} of ${keys} keys were announced`);
   });
 
-/** So many keys, a lookup each, eight at a time. */
+/** Announces a number of keys with one lookup each, eight at a time. */
 export const oneByOne = (peers: number, keys: number): Promise<Announced> =>
   measure(peers, async (dht, clock) => {
     const metrics = new SweepMetrics(() => clock.now());
@@ -94,9 +94,10 @@ export const oneByOne = (peers: number, keys: number): Promise<Announced> =>
   });
 
 /**
- * What announcing takes by region, and one by one, in a simulated DHT on a clock of its own: 100 ms
- * there and back, 300 ms to open a connection, 900 connections that are kept, one megabyte a second
- * on a stream. One by one a sample is announced, which stands for all.
+ * Compares announcing by region with announcing one by one, in a simulated DHT on a virtual clock:
+ * a round trip takes 100 ms, opening a connection takes 300 ms, 900 connections can be open, and a
+ * stream transfers one megabyte a second. Only a sample is announced one by one, and its result is
+ * scaled.
  */
 export async function benchProvide({ blocks = 1_000_000, peers = 10_000 }, report: Report): Promise<void> {
   const swept = await byRegion(peers, blocks);

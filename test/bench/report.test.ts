@@ -3,20 +3,23 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Comparison, pages, Report, sectionNames, spread, withSection } from "./report.ts";
 
-test("a figure is the median, with the least and the greatest behind it", () => {
+test("a cell shows the median, followed by the minimum and the maximum", () => {
   assert.equal(spread([3, 1, 2000], 0), "3 (1-2,000)");
   assert.equal(spread([0.25], 2, "s"), "0.25 s");
   assert.equal(spread([1.01, 1.04], 1, "MiB/s"), "1.0 MiB/s");
 });
 
-test("what failed in a round has no part in a figure, and what failed in all has none", () => {
+test("a failed round does not count, and a cell is empty if all rounds failed", () => {
   assert.equal(spread([Number.NaN, 2, 4, 3], 0), "3 (2-4)");
   assert.equal(spread([Number.NaN], 0, "s"), "");
 });
 
 test("servers are compared within each round: a rate of twice theirs is 2, and so is half of their time", () => {
   const printed: string[] = [];
-  const section = new Report((line) => printed.push(line)).section("host", { how: "2 rounds", beside: ["Other 1.2"] });
+  const section = new Report((line) => printed.push(line)).section("host", {
+    how: "2 rounds",
+    versions: ["Other 1.2"],
+  });
   const table = new Comparison<{ rate: number; cpu: number }>(section, [
     { title: "rate", isCompared: true },
     { title: "CPU", isCompared: true },
@@ -46,13 +49,13 @@ test("servers are compared within each round: a rate of twice theirs is 2, and s
 
 const rateAndTime = (rate: number, cpu: number) => ({ rate, cpu });
 
-test("a part of the page is replaced, and the rest of it stays", () => {
+test("a section of the page is replaced, and the rest stays", () => {
   const text = "Before\n<!-- bench: a -->\nold\n<!-- end -->\nbetween\n<!-- bench: b -->\nkept\n<!-- end -->\n";
   assert.equal(withSection(text, "a", ["new", "lines"]), text.replace("old\n", "new\nlines\n\n"));
   assert.throws(() => withSection(text, "c", []), /no section "c"/);
 });
 
-test("the pages of the benchmarks have each part that is saved exactly once", () => {
+test("the pages of the benchmarks contain each section that is saved exactly once", () => {
   const text = pages.map((page) => readFileSync(page, "utf8")).join("\n");
   const sections = [...text.matchAll(/<!-- bench: (.+) -->/g)].map(([, name]) => name);
   assert.deepEqual(sections.toSorted(), sectionNames.toSorted());

@@ -1,4 +1,4 @@
-/** The tables of benchmarks. `--save` writes them into the pages below `docs/benchmarks/`. */
+/** Tables of benchmark results. `--save` writes them into the pages below `docs/benchmarks/`. */
 import { spawnSync } from "node:child_process";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, release } from "node:os";
@@ -11,38 +11,38 @@ export const pages: readonly string[] = globSync(
   fileURLToPath(new URL("../../docs/benchmarks/*.md", import.meta.url)),
 ).sort();
 
-/** The parts of these pages. */
+/** The sections of these pages. */
 export const sectionNames = [
-  ...["host", "figures", "isolated", "workers"],
+  ...["host", "metrics", "isolated", "workers"],
   ...["node", "node, full", "node, start", "node, loop", "node, growth"],
   ...["mount", "network", "network, delay", "sources", "provide", "gateway", "scale", "scale, new host"],
 ] as const;
 
 export type SectionName = (typeof sectionNames)[number];
 
-/** One figure of a sample. */
-export interface Figure<S> {
+/** A value of a sample, and how to display it. */
+export interface Metric<S> {
   readonly digits: number;
   readonly of: (sample: S) => number;
-  /** Behind the number. */
+  /** Text after the number. */
   readonly unit?: string;
-  /** Where a rate is shown, `more`. */
+  /** Use `more` for a rate. */
   readonly better?: "more" | "less";
 }
 
 /**
- * Of a table of such figures; one that is compared has a column behind it that tells how many times
- * as good ours is.
+ * A column of a table. A compared column is followed by one that shows how many times as good our
+ * result is.
  */
 export interface Column {
   readonly title: string;
   readonly isCompared?: true;
 }
 
-/** One part of the page: tables that are made in one go, and where and when they were. */
+/** A section of the page: tables that are made in one run, and where and when that was. */
 export class Section {
   readonly name: SectionName;
-  /** False where some of it was left out: then the page keeps what it has. */
+  /** False if some rows were left out: then the page is not changed. */
   readonly isWhole: boolean;
   readonly lines: string[] = [];
   readonly #print: (line: string) => void;
@@ -69,7 +69,7 @@ export class Section {
   }
 }
 
-/** A table in which each work has a row for each server that does it. */
+/** A table in which each work has a row for each server. */
 export class Comparison<S> {
   readonly #section: Section;
   readonly #columns: readonly Column[];
@@ -82,12 +82,13 @@ export class Comparison<S> {
   }
 
   /**
-   * By server its samples, one for each round; the first is ours. `figures`: one for each column.
+   * Adds rows. `metrics`: one per column. `samples`: for each server one sample per round; the
+   * first server is ours.
    */
-  add(work: string, figures: readonly Figure<S>[], samples: ReadonlyMap<string, readonly S[]>): void {
+  add(work: string, metrics: readonly Metric<S>[], samples: ReadonlyMap<string, readonly S[]>): void {
     const [ours = []] = samples.values();
     for (const [at, [server, own]] of [...samples].entries()) {
-      const cells = figures.flatMap(({ digits, of, unit, better = "less" }, column) => {
+      const cells = metrics.flatMap(({ digits, of, unit, better = "less" }, column) => {
         const shown = spread(own.map(of), digits, unit);
         if (this.#columns[column]?.isCompared !== true) return [shown];
         if (own === ours) return [shown, ""];
@@ -110,29 +111,29 @@ export class Report {
     this.#print = print;
   }
 
-  /** `beside`: what there is of programs and libraries of others, with their versions. */
-  section(name: SectionName, { how, beside = [], isWhole = true }: SectionOptions): Section {
+  /** `versions`: the other programs and libraries, with their versions. */
+  section(name: SectionName, { how, versions = [], isWhole = true }: SectionOptions): Section {
     const section = new Section(name, isWhole, this.#print);
     this.#sections.push(section);
-    const parts = [how, ...machine(), ...beside, today()];
+    const parts = [how, ...machine(), ...versions, date()];
     section.line();
     section.line(`${parts.filter((part) => part !== "").join(", ")}.`);
     return section;
   }
 
-  /** Writes the sections that are whole into their pages. */
+  /** Writes the complete sections into their pages. */
   save(): void {
     for (const { name, isWhole, lines } of this.#sections) {
       if (isWhole) saveSection(name, lines);
-      else console.error(`${name}: not saved, as some of it was left out`);
+      else console.error(`${name}: not saved, because some rows were left out`);
     }
   }
 }
 
 interface SectionOptions {
-  /** Rounds, sizes. */
+  /** Rounds, sizes and other conditions. */
   readonly how: string;
-  readonly beside?: readonly string[];
+  readonly versions?: readonly string[];
   readonly isWhole?: boolean;
 }
 
@@ -155,8 +156,8 @@ export function withSection(text: string, name: string, lines: readonly string[]
 }
 
 /**
- * The median, and behind it the least and the greatest where there are several. Those that are not
- * known count nothing.
+ * Returns the median, followed by the minimum and the maximum if they differ. Values that are not
+ * finite are ignored.
  */
 export function spread(values: readonly number[], digits: number, unit = ""): string {
   const known = values.filter(Number.isFinite);
@@ -176,10 +177,10 @@ function machine(): string[] {
   return [`${all.length} cores (${model})`, `Linux ${release().split("-")[0]}`, load, `Node ${process.version}`];
 }
 
-const today = (): string =>
+const date = (): string =>
   new Date().toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
 
-/** Of packages that are installed here, or in a folder. */
+/** Returns the versions of packages that are installed here, or in a folder. */
 export function versionsOf(
   packages: readonly string[],
   folder = fileURLToPath(new URL("../..", import.meta.url)),
@@ -191,14 +192,14 @@ export function versionsOf(
 }
 
 /**
- * Of go-ipfs and Kubo, where a variable names their programs; a word that it is left out otherwise.
+ * Returns the versions of go-ipfs, Kubo and js-ipfs, if environment variables name their programs.
  */
 export function versionsOfPeers({ GO_IPFS: go, KUBO: kubo, JS_IPFS: js } = process.env): string[] {
-  const asked = (name: string, binary: string | undefined) => {
+  const versionOf = (name: string, binary: string | undefined) => {
     if (binary === undefined) return [];
     return [`${name} ${spawnSync(binary, ["version", "--number"], { encoding: "utf8" }).stdout.trim()}`];
   };
   const ofJs =
     js === undefined ? [] : versionsOf(["ipfs-daemon"], js).map((each) => each.replace("ipfs-daemon", "js-ipfs"));
-  return [...asked("go-ipfs", go), ...asked("Kubo", kubo), ...ofJs];
+  return [...versionOf("go-ipfs", go), ...versionOf("Kubo", kubo), ...ofJs];
 }

@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util";
-import { benchFigures } from "./figures.ts";
 import { benchGateway } from "./gateway.ts";
 import { helpOf } from "./help.ts";
 import { benchHost } from "./host.ts";
 import { benchIsolated } from "./isolated.ts";
+import { benchMetrics } from "./metrics.ts";
 import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
 import { benchNode } from "./node.ts";
@@ -28,7 +28,7 @@ interface Options {
 
 const benches: Record<string, (options: Options, report: Report) => Promise<void>> = {
   host: benchHost,
-  figures: benchFigures,
+  metrics: benchMetrics,
   isolated: benchIsolated,
   node: benchNode,
   mount: benchMount,

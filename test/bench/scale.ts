@@ -20,46 +20,42 @@ import { Line } from "./sources/line.ts";
 const MEBIBYTE = 2 ** 20;
 const SMALL_FILES = 1000;
 const CALLS = 500;
-/**
- * Files that are read before anything is measured are as large as the measured one, but no larger
- * than this.
- */
+/** Files for the warm-up are as large as the measured one, but not larger than this. */
 const MAX_WARM_UP_BYTES = 16 * MEBIBYTE;
-/** Of a second's bits on a line, what Ethernet, IP and TCP leave to HTTP. */
+/** Share of a line's bits that Ethernet, IP and TCP leave to HTTP. */
 const PAYLOAD = 0.94;
 
 export interface ScaleBenchOptions {
   readonly rounds?: number;
   /** MiB of the large file. */
   readonly size?: number;
-  /** Most hosts at a time. */
+  /** Maximum number of hosts at the same time. */
   readonly hosts?: number;
-  /** Of the store that a new host comes to; 0 leaves that out. */
+  /** Number of blocks in the store that a new host joins; 0 leaves this part out. */
   readonly blocks?: number;
   /**
-   * Mbit/s of the line over which a host reads that is far from the objects; 1000 unless set, 0
-   * leaves that out.
+   * Mbit/s of the line between one more host and the objects. Default 1000; 0 leaves this part out.
    */
   readonly line?: number;
   /** Small files of one request, and calls of each kind. */
   readonly files?: number;
   readonly calls?: number;
-  /** Regular expression: only work whose name it matches. */
+  /** Regular expression: only works with a matching name. */
   readonly only?: string;
-  /** What is started; the installed package otherwise. */
+  /** The program to start. Default: the installed package. */
   readonly program?: Program;
 }
 
-/** For one host's part of the work, where several share it. */
+/** A measurement per host, where several share the work. */
 interface Sample {
-  /** Of all of them together. */
+  /** Duration of the work of all hosts. */
   readonly seconds: number;
   readonly amount: number;
   readonly cpu: number;
   readonly s3: number;
   readonly sql: number;
   readonly requests: number;
-  /** Most memory of any of them, in bytes. */
+  /** Highest peak memory of any host in bytes. */
   readonly peak: number;
 }
 
@@ -73,10 +69,10 @@ const noSample: Sample = {
   peak: Number.NaN,
 };
 
-/** By work and by whom, a sample for each round. */
+/** A sample for each round, by work and by the name of the turn. */
 type Samples = ReadonlyMap<Work, Map<string, Sample[]>>;
 
-/** What takes its turn: the name, and how a work is measured on it. */
+/** A name, and a function that measures a work. */
 interface Turn {
   readonly name: string;
   readonly measure: (work: Work, seed: number) => Promise<Sample>;
@@ -90,13 +86,13 @@ const FAR = "1 host, over the line";
 const FAR_GET = "GET, over the line";
 
 /**
- * Hosts on one store (PostgreSQL and S3), one, two and more of them at the same time, beside one
- * with a store of its own and beside what the object store gives to a bare client; then how long a
- * new host takes on a store of many blocks. All take turns on stores that are new in each round.
- * Ratios are taken within each round; figures are medians.
+ * Compares hosts on one store (PostgreSQL and S3), one, two and more at the same time, with a host
+ * on a store of its own and with a bare client of the object store. Then it measures how long a new
+ * host takes on a store of many blocks. All take turns, on new stores in each round. Ratios are
+ * taken within each round; the tables show medians.
  */
 export async function benchScale(options: ScaleBenchOptions, report: Report): Promise<void> {
-  if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
+  if (process.platform !== "linux") throw new Error("This needs Linux: /proc reports CPU time");
   const { rounds = 3, size = 256, hosts = 3, line = 1000, blocks = 1_000_000, only = "" } = options;
   const scale: Scale = { size: size * MEBIBYTE, files: options.files ?? SMALL_FILES, calls: options.calls ?? CALLS };
   const chosen = (name: string) => new RegExp(only).test(name);
@@ -124,7 +120,7 @@ export async function benchScale(options: ScaleBenchOptions, report: Report): Pr
   }
 }
 
-/** On a new store, in a new folder. */
+/** Runs a function on a new store, in a new folder. */
 async function withStore(run: (engines: Engines, folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   try {
@@ -150,7 +146,7 @@ async function playRound({ program, scale, hosts, line, round }: Round, samples:
       started.use(await startHost(program, folder, name, store));
     const embedded = await host("embedded");
     const sharing: RpcServer[] = [];
-    // One more than take part, at least, so that somebody has written what is read cold.
+    // There are at least two hosts, so that another host has written the content that is read cold.
     for (let at = 1; at <= Math.max(2, hosts); at += 1) sharing.push(await host(`host${at}`, engines.settings));
     const groups: Group[] = [{ name: EMBEDDED, servers: [embedded] }];
     for (let count = 1; count <= hosts; count += 1)
@@ -163,7 +159,7 @@ async function playRound({ program, scale, hosts, line, round }: Round, samples:
     const warmUpBytes = Math.min(MAX_WARM_UP_BYTES, scale.size);
     const cids = await Promise.all(shared.map((server, at) => warmUp(server, warmUpBytes, round * 100 + at)));
     await warmUp(embedded, warmUpBytes, round * 100 + shared.length);
-    // What another one has added is read from the objects.
+    // Content that another host has added is read from the objects.
     const other = (at: number) => cids.at(at - 1) as string;
     await Promise.all(shared.map(({ url }, at) => catFile(url, other(at), warmUpBytes)));
     const turns = [
@@ -177,7 +173,7 @@ async function playRound({ program, scale, hosts, line, round }: Round, samples:
     }
     for (const [nth, [work, by]] of [...samples].entries()) {
       for (const { name, takes } of turns) if (takes(work) && !by.has(name)) by.set(name, []);
-      // Another one begins each time.
+      // Each is first in some rounds.
       const from = round % turns.length;
       for (const [at, turn] of [...turns.slice(from), ...turns.slice(0, from)].entries()) {
         if (!turn.takes(work)) continue;
@@ -192,7 +188,7 @@ async function playRound({ program, scale, hosts, line, round }: Round, samples:
   });
 }
 
-/** So that nobody is met cold. Gives what was added. */
+/** Warms up a host. Resolves to the CID of the added file. */
 async function warmUp({ url }: RpcServer, bytes: number, seed: number): Promise<string> {
   const cid = await addFile(url, bytes, seed);
   await catFile(url, cid, bytes);
@@ -236,7 +232,7 @@ function turnOf({ name, servers }: Group, { engines, scale, sharing }: Around): 
   };
 }
 
-/** CPU time of those who do it, and of the engines. */
+/** Returns the CPU time of the hosts and of the engines. */
 async function spend({ pids }: Pick<Engines, "pids">, cpu: () => number, run: () => Promise<unknown>) {
   const all = () => ({ cpu: cpu(), s3: cpuSeconds(pids.s3), sql: cpuSeconds(pids.sql) });
   const before = all();
@@ -266,7 +262,7 @@ function limitOfAdd({ pid, port }: Subject, engines: Engines, scale: Scale): Tur
 const openLine = ({ bare }: Engines, mbits: number): Promise<Line> =>
   Line.open(Number(new URL(bare.endpoint).port), (mbits * 1e6 * PAYLOAD) / 8);
 
-/** The same engines; objects come over a line. */
+/** Returns the same engines, with a line between the host and the objects. */
 function farAway({ pids, settings, bare }: Engines, { port }: Line): Around["engines"] {
   const endpoint = `http://127.0.0.1:${port}`;
   return { pids, settings: { ...settings, endpoint }, bare: { ...bare, endpoint } };
@@ -293,7 +289,8 @@ function limitOfGet(name: string, engines: Around["engines"], scale: Scale): Tur
 }
 
 /**
- * Ratios are to a store of one's own, or to a bare GET over the same line where that is not asked.
+ * Ratios refer to the host with its own store, or, where that is not measured, to a bare GET over
+ * the same line.
  */
 function printWork(section: Section, work: Work, by: ReadonlyMap<string, readonly Sample[]>, scale: Scale): void {
   const near = by.get(EMBEDDED) ?? by.get(PLAIN_GET) ?? [];
@@ -307,12 +304,12 @@ function printWork(section: Section, work: Work, by: ReadonlyMap<string, readonl
   ]);
   for (const [name, own] of by) {
     const base = (name === FAR ? by.get(FAR_GET) : undefined) ?? near;
-    const ratio = (to: readonly Sample[], figure: (sample: Sample) => number) =>
+    const ratio = (to: readonly Sample[], metric: (sample: Sample) => number) =>
       spread(
-        own.map((sample, round) => figure(sample) / figure(to[round] ?? noSample)),
+        own.map((sample, round) => metric(sample) / metric(to[round] ?? noSample)),
         2,
       );
-    const shown = (digits: number, figure: (sample: Sample) => number) => spread(own.map(figure), digits);
+    const shown = (digits: number, metric: (sample: Sample) => number) => spread(own.map(metric), digits);
     const rate = ({ amount, seconds }: Sample) => amount / seconds;
     const cpu = ({ cpu }: Sample) => cpu;
     const toLimit = limit === undefined ? [] : [ratio(limit, rate)];
@@ -333,8 +330,8 @@ function printWork(section: Section, work: Work, by: ReadonlyMap<string, readonl
 }
 
 function printNewHost(section: Section, rounds: readonly (readonly NewHost[])[], blocks: number): void {
-  const columns: readonly (readonly [name: string, digits: number, figure: (found: NewHost) => number])[] = [
-    ["first answer (s)", 2, ({ first }) => first],
+  const columns: readonly (readonly [name: string, digits: number, metric: (found: NewHost) => number])[] = [
+    ["first response (s)", 2, ({ first }) => first],
     ["first block (s)", 2, ({ block }) => block],
     ["CPU (s)", 2, ({ cpu }) => cpu],
     ["requests", 0, ({ requests }) => requests],
@@ -345,7 +342,7 @@ function printNewHost(section: Section, rounds: readonly (readonly NewHost[])[],
   section.head([`on a store of ${blocks.toLocaleString("en")} blocks`, ...columns.map(([name]) => name)]);
   for (const [at, name] of ["a new host", "started again"].entries()) {
     const samples = rounds.flatMap((found) => found[at] ?? []);
-    section.row([name, ...columns.map(([, digits, figure]) => spread(samples.map(figure), digits))]);
+    section.row([name, ...columns.map(([, digits, metric]) => spread(samples.map(metric), digits))]);
   }
   const indexed = rounds.flat().map((found) => found.indexed);
   section.line();

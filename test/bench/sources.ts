@@ -9,7 +9,7 @@ import { type Report, type Section, spread } from "./report.ts";
 import { Line } from "./sources/line.ts";
 
 const mebibyte = 2 ** 20;
-/** Bytes a second of the lines to a peer and a gateway, and of that to a slow gateway. */
+/** Bytes per second of the lines to a peer and a gateway, and of the line to a slow gateway. */
 const RATE = 8 * mebibyte;
 const SLOW_RATE = mebibyte;
 
@@ -29,7 +29,7 @@ export interface Giver {
 export interface ToTake {
   readonly cid: string;
   readonly id: string;
-  /** Multiaddr of the peer, where there is one. */
+  /** Multiaddress of the peer, if there is one. */
   readonly peer?: string;
   readonly gateways: readonly string[];
 }
@@ -46,9 +46,9 @@ export interface Taken {
 type Kind = "bitswap" | "gateway" | "both" | "all three";
 
 /**
- * A file from a peer over bitswap, from a gateway over HTTP/2, from both, and from both and a slow
- * gateway: each over a line of its own with a bound, read in order by a new node. Rounds are in
- * turns; ratios are taken within each.
+ * Reads a file on a new node from a peer over bitswap, from a gateway over HTTP/2, from both, and
+ * from both and a slow gateway: each over a line of its own with a limited rate. Sources take
+ * turns; ratios are taken within each round.
  */
 export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptions, report: Report): Promise<void> {
   const rates = `lines of ${RATE / mebibyte} MiB/s, the slow one of ${SLOW_RATE / mebibyte}`;
@@ -57,7 +57,7 @@ export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptio
   const lines: Line[] = [];
   const giving = start("giver", { BENCH_FOLDER: join(folder, "giver"), BENCH_SIZE: String(size * mebibyte) });
   try {
-    const { cid, id, peerPort, gatewayPort } = (await answerOf(giving)) as Giver;
+    const { cid, id, peerPort, gatewayPort } = (await resultOf(giving)) as Giver;
     for (const [port, rate] of [
       [peerPort, RATE],
       [gatewayPort, RATE],
@@ -93,7 +93,7 @@ export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptio
 async function take(folder: string, work: ToTake): Promise<Taken> {
   const taker = start("taker", { BENCH_FOLDER: folder, BENCH_TAKE: JSON.stringify(work) });
   try {
-    return (await answerOf(taker)) as Taken;
+    return (await resultOf(taker)) as Taken;
   } finally {
     taker.kill();
     await rm(folder, { recursive: true, force: true });
@@ -108,23 +108,23 @@ function start(program: "giver" | "taker", env: Readonly<Record<string, string>>
   });
 }
 
-async function answerOf(child: ChildProcess): Promise<unknown> {
+async function resultOf(child: ChildProcess): Promise<unknown> {
   const ended = once(child, "exit").then(([code]) => Promise.reject(new Error(`the process ended with ${code}`)));
-  const [answer] = await Promise.race([once(child, "message"), ended]);
-  return answer;
+  const [result] = await Promise.race([once(child, "message"), ended]);
+  return result;
 }
 
 function print(section: Section, taken: ReadonlyMap<Kind, readonly Taken[]>, size: number): void {
   const alone = (["bitswap", "gateway"] as const).map((kind) => taken.get(kind) ?? []);
   section.head(["from", "MiB/s", "x the best alone", "over HTTP (%)", "CPU (s)", "sent twice (MiB)"]);
   for (const [kind, samples] of taken) {
-    const figure = (digits: number, of: (sample: Taken) => number) => spread(samples.map(of), digits);
+    const cell = (digits: number, of: (sample: Taken) => number) => spread(samples.map(of), digits);
     const ratios = samples.map(({ seconds }, round) => {
       return Math.min(...alone.map((each) => each[round]?.seconds ?? Number.NaN)) / seconds;
     });
-    const speed = figure(1, ({ seconds }) => size / seconds);
-    const share = figure(0, ({ overHttp, bytes }) => (100 * overHttp) / bytes);
-    const twice = figure(1, ({ duplicates }) => duplicates / mebibyte);
-    section.row([kind, speed, spread(ratios, 2), share, figure(2, ({ cpu }) => cpu), twice]);
+    const speed = cell(1, ({ seconds }) => size / seconds);
+    const share = cell(0, ({ overHttp, bytes }) => (100 * overHttp) / bytes);
+    const twice = cell(1, ({ duplicates }) => duplicates / mebibyte);
+    section.row([kind, speed, spread(ratios, 2), share, cell(2, ({ cpu }) => cpu), twice]);
   }
 }

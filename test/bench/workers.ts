@@ -8,9 +8,9 @@ import { launcher, wordsOf } from "#test/support/launchers.ts";
 import { load, quickest } from "./measure.ts";
 import { type Report, spread } from "./report.ts";
 
-/** Of the file and of the content. */
+/** Bytes of the file, and of the node's content. */
 const BYTES = 10 * 1024;
-/** Ticks of `/proc` a second. */
+/** Ticks of `/proc` per second. */
 const TICKS = 100;
 
 const hello = `export const depends = ["http"];
@@ -18,7 +18,9 @@ export default (module) => module.provides("http", { route: {
   "GET /": ({ response }) => { response.headers.content_type = "text/plain; charset=utf-8"; return "hello"; },
 } });`;
 
-/** A server with so many processes, as its user starts it; CPU time is that of all of them. */
+/**
+ * A server with a number of processes, started as a user would. CPU time is that of all of them.
+ */
 class Server {
   readonly name: string;
   readonly #child: ChildProcess;
@@ -42,13 +44,13 @@ class Server {
     const [line] = (await once(lines, "line")) as [string];
     const [{ port }] = (JSON.parse(line) as { ports: [{ port: number }] }).ports;
     const server = new Server(workers === 1 ? "one process" : `${workers} processes`, child, port);
-    // All of them answer, beside the supervisor.
+    // Waits until all workers run, in addition to the supervisor.
     while (workers > 1 && (await server.#tree()).length < workers + 1)
       await new Promise((done) => setTimeout(done, 50));
     return server;
   }
 
-  /** Seconds so far. */
+  /** Resolves to the CPU time so far in seconds. */
   async cpu(): Promise<number> {
     const spent = await Promise.all(
       (await this.#tree()).map(async (pid) => {
@@ -60,7 +62,7 @@ class Server {
     return spent.reduce((sum, each) => sum + each, 0);
   }
 
-  /** Its own process, and those below it. */
+  /** Resolves to the ids of its process and of all processes below it. */
   async #tree(): Promise<number[]> {
     const all = [this.#child.pid as number];
     for (const pid of all) {
@@ -77,12 +79,12 @@ class Server {
 }
 
 /**
- * What several processes give: the hello route, a file and content of the node, which runs in the
- * first one, with one process and with several, in turns. The client is this process, with a
- * processor of its own at best.
+ * Compares a server with one process with a server with several: the hello route, a file, and
+ * content of the node, which runs in the first process. They take turns. The client is this
+ * process, ideally with a processor of its own.
  */
 export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 }, report: Report): Promise<void> {
-  if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
+  if (process.platform !== "linux") throw new Error("This needs Linux: /proc reports CPU time");
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const config = {
     http_ports: [0],
@@ -124,7 +126,7 @@ export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 }, 
       }
       const [one = [], several = []] = rate;
       const ratios = several.map((value, round) => value / (one[round] ?? Number.NaN));
-      // What else the machine does only ever adds.
+      // Other work of the machine can only make a turn slower.
       const [costOne, cost] = cpu.map((each) => quickest(each, 0.25)) as [number, number];
       const costs = [costOne.toFixed(0), cost.toFixed(0), (cost / costOne).toFixed(2)];
       section.row([name, ...costs, spread(one, 0), spread(several, 0), spread(ratios, 2)]);
@@ -135,10 +137,10 @@ export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 }, 
   }
 }
 
-/** Gives the CID. */
+/** Resolves to the CID. */
 async function add(port: number, content: Buffer): Promise<string> {
   const body = new FormData();
   body.append("file", new Blob([content]));
-  const answer = await fetch(`http://127.0.0.1:${port}/api/v0/add?quieter=true`, { method: "POST", body });
-  return ((await answer.json()) as { Hash: string }).Hash;
+  const response = await fetch(`http://127.0.0.1:${port}/api/v0/add?quieter=true`, { method: "POST", body });
+  return ((await response.json()) as { Hash: string }).Hash;
 }

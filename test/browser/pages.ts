@@ -1,7 +1,7 @@
 /**
- * `npm run screenshots`: opens the pages that people see in headless Chromium and writes them to
- * docs/images, to be looked at. Fails when a page lacks what it should show, runs a script or asks
- * for anything but itself.
+ * `npm run screenshots`: opens the pages that people see in headless Chromium and writes pictures
+ * of them to docs/images, for a person to look at. Fails if a page lacks something that it should
+ * show, runs a script or requests anything other than itself.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -66,7 +66,12 @@ const pages = [
   { name: "listing", path: "/pages/site/", holds: ["Größe.pdf", "<b>not bold &", "photos of summer"] },
   { name: "listing-dark-phone", path: "/pages/site/", holds: ["readme.txt"], dark: true, width: 400 },
   { name: "error-404", path: "/pages/nowhere", holds: ["404", "Not Found"] },
-  { name: "start-page", path: "/", holds: ["modhost is running", "/pages/", "Only you see this page"], height: 980 },
+  {
+    name: "start-page",
+    path: "/",
+    holds: ["modhost is running", "/pages/", "Only callers who may operate the server see this page"],
+    height: 980,
+  },
   {
     name: "start-page-dark-phone",
     path: "/",
@@ -89,7 +94,7 @@ async function shoot(browser: Browser, base: string, page: (typeof pages)[number
   await tab.goto(`${base}${page.path}`);
   const text = (await tab.locator("body").textContent()) ?? "";
   for (const expected of page.holds) assert.ok(text.includes(expected), `${page.name} lacks ${expected}`);
-  assert.ok(!text.includes("secret"), `${page.name} shows what it may not`);
+  assert.ok(!text.includes("secret"), `${page.name} shows something secret`);
   assert.equal(await tab.locator("script").count(), 0);
   assert.deepEqual(
     requests.filter((url) => url !== `${base}${page.path}`),

@@ -1,7 +1,7 @@
 /**
- * `npm run test:browser`: the dashboard, and what the gateway serves, in headless Chromium (the
- * program that CHROMIUM names, else /usr/bin/chromium). `-- --long`: files of 1 GiB and ten minutes
- * under load. `-- NAME`: files whose names have that in them.
+ * `npm run test:browser`: tests the dashboard and the content of the gateway in headless Chromium
+ * (the program that CHROMIUM names, or /usr/bin/chromium). `-- --long`: with files of 1 GiB and ten
+ * minutes of load. `-- NAME`: only files whose names contain it.
  */
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
@@ -14,7 +14,7 @@ const files = globSync("*/*.browser.ts", { cwd: here })
   .filter((file) => wanted.length === 0 || wanted.some((name) => file.includes(name)))
   .map((file) => `${here}${file}`);
 let status = 0;
-// One at a time: each file has a server and a browser of its own.
+// Runs one file at a time: each has a server and a browser of its own.
 for (const file of files) {
   const rest = given.filter((each) => each.startsWith("--"));
   status ||= spawnSync(process.execPath, ["--conditions=source", file, ...rest], { stdio: "inherit" }).status ?? 1;

@@ -1,6 +1,6 @@
 /**
- * A picture of the terminal in which the server runs: what it prints is real, and drawn by a
- * browser.
+ * Takes a picture of the terminal in which a server runs: the output is real, and a browser draws
+ * it.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -23,8 +23,8 @@ const source = (greeting: string) => `export default (module) => {
 `;
 
 /**
- * Writes `terminal.png`: a server with a folder and a module that is saved, once rightly and once
- * not.
+ * Writes `terminal.png`: a server with a folder and a module, which is saved once correctly and
+ * once with an error.
  */
 export async function takeTerminal(browser: Browser, images: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "demo-"));
@@ -44,10 +44,10 @@ export async function takeTerminal(browser: Browser, images: string): Promise<vo
   }
 }
 
-/** What the terminal has got in the end. */
+/** Resolves to everything that the terminal has received. */
 async function played(folder: string): Promise<string> {
   const words = [process.execPath, launcher, "run", "--watch", `./${MODULE}`, "./site"].join(" ");
-  // A terminal of its own, and nobody's `modhost` in the path.
+  // `script` gives the program a terminal. No `modhost` of another installation is in the path.
   const child = spawn("script", ["-qfec", `stty cols 100 rows 50; exec ${words}`, "/dev/null"], {
     cwd: folder,
     env: { ...process.env, TERM: "xterm-256color", MODHOST_HTTP_PORTS: "5280", MODHOST_HTTPS_PORTS: "5281" },
@@ -76,7 +76,7 @@ async function played(folder: string): Promise<string> {
     at = await until(/reload hello/, at);
     await ask("/hello/");
     await writeFile(join(folder, MODULE), source("Hello!").replace("});", "}"));
-    await until(/failed.*goes on\./s, at);
+    await until(/failed.*stays in force\./s, at);
     await wait(300);
   } finally {
     child.stdin.end("\x03");
@@ -94,10 +94,10 @@ const COLORS: Readonly<Record<string, string>> = {
   36: "color: #79c0ff",
 };
 
-/** A sequence that sets colours and weight. */
+/** An escape sequence that sets colours and weight. */
 const SGR = new RegExp(`${String.fromCharCode(27)}\\[([\\d;]*)m`);
 
-/** The page for a text with the colours of a terminal. */
+/** Returns a page with a text in the colours of a terminal. */
 function drawn(text: string): string {
   let styles: string[] = [];
   const pieces = text.replaceAll("\r", "").split(SGR);

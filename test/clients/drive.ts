@@ -1,4 +1,4 @@
-/** What a real client library is put through: the same for each, with sizes to choose. */
+/** Exercises a client library: the same calls for each library, with sizes to choose. */
 import { createHash } from "node:crypto";
 import { CID } from "multiformats/cid";
 import { digestOf, keystream } from "#test/support/content.ts";
@@ -28,15 +28,15 @@ interface Named {
 }
 
 export interface Drive {
-  /** Bytes of the large file, and the CID that the reference gives it. */
+  /** Size of the large file in bytes, and the CID that the reference computes. */
   readonly large: { readonly size: number; readonly cid: string };
-  /** Folders of the tree with 100 files each, and its CID by the reference. */
+  /** Number of folders with 100 files each, and the CID of the tree that the reference computes. */
   readonly tree: { readonly folders: number; readonly cid: string };
 }
 
 const own = (cid: Named) => CID.parse(cid.toString());
 
-/** Throws at the first answer that is not right; gives what was done, a line each. */
+/** Throws at the first wrong result. Yields a line for each thing that was done. */
 export async function* drive(client: ClientLibrary, { large, tree }: Drive): AsyncGenerator<string, void, undefined> {
   yield `version ${(await client.version()).version}, peer ${(await client.id()).id}`;
 
@@ -75,13 +75,13 @@ export async function* drive(client: ClientLibrary, { large, tree }: Drive): Asy
   for (const cid of [file, root as CID]) equal(`pin of ${cid}`, pins.get(cid.toString()), "recursive");
   await client.pin.rm(file);
   await client.pin.add(file);
-  yield `${pins.size} recursive pins listed, one taken away and put back`;
+  yield `${pins.size} recursive pins listed, one removed and restored`;
 
   const text = Buffer.from("a block of its own");
   const block = own(await client.block.put(text));
   equal("the block", Buffer.from(await client.block.get(block)).toString(), text.toString());
   equal("size of the block", (await client.block.stat(block)).size, text.length);
-  yield `block put and got: ${block}`;
+  yield `block stored and read: ${block}`;
 }
 
 async function* treeEntries(folders: number): AsyncGenerator<{ path: string; content: Uint8Array }> {
@@ -94,5 +94,5 @@ async function* treeEntries(folders: number): AsyncGenerator<{ path: string; con
 }
 
 function equal(what: string, got: unknown, wanted: unknown): void {
-  if (got !== wanted) throw new Error(`${what}: got ${got}, wanted ${wanted}`);
+  if (got !== wanted) throw new Error(`${what}: got ${got}, expected ${wanted}`);
 }

@@ -1,4 +1,4 @@
-/** All that is done with the client libraries, each on a server of its own. */
+/** All runs of client libraries, each on a server of its own. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export interface NamedDrive {
   run(): Lines;
 }
 
-/** `everyMethodOf` names the clients of which every method is called, which takes ten times as long. */
+/** `everyMethodOf`: the clients of which every method is called, which takes ten times as long. */
 export function drives(size: Drive, everyMethodOf: readonly string[] = Object.keys(clients)): NamedDrive[] {
   const ofClients = Object.entries(clients).map(([name, create]) => ({
     name,

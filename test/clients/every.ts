@@ -1,4 +1,4 @@
-/** Uses every method of a client library, by the table of methods. */
+/** Uses every method of a client library, following the table of methods. */
 import { isUtf8 } from "node:buffer";
 import { methods } from "./methods.ts";
 import { Recording, streamed, typed } from "./recording.ts";
@@ -6,7 +6,7 @@ import type { Plain, Use } from "./use.ts";
 
 type Method = (...args: unknown[]) => unknown;
 
-/** Functions of an object and of the objects in it, by their names from the outside in. */
+/** Returns the functions of an object and of the objects in it, with names such as `files.read`. */
 export function methodsOf(client: object, prefix = ""): Map<string, Method> {
   const found = new Map<string, Method>();
   for (const [name, value] of Object.entries(client) as [string, unknown][]) {
@@ -18,19 +18,19 @@ export function methodsOf(client: object, prefix = ""): Map<string, Method> {
   return found;
 }
 
-/** What is no part of the API: codecs that the libraries carry, and what a node has beneath. */
+/** Properties outside of the API: codecs of the libraries, and the parts of a node. */
 const tables = new Set(["bases", "codecs", "hashers", "lowLevel"]);
 
 export interface Drive {
-  /** Methods that were used; of the others, how many there are for each reason. */
+  /** Number of methods that were used, and for each reason the number of unused ones. */
   readonly used: number;
   readonly others: Readonly<Record<string, number>>;
-  /** Uses that went wrong, and names for which there is no method. */
+  /** Uses that failed, and names without a method. */
   readonly failures: readonly string[];
   readonly missing: readonly string[];
 }
 
-/** A client library, or what stands in its place. */
+/** A client library, or a node in process. */
 export interface Driven {
   readonly client: object;
   readonly inProcess: boolean;
@@ -38,8 +38,8 @@ export interface Driven {
 }
 
 /**
- * Uses the methods with these names, each as the table says. @throws Error of a name that has no
- * line
+ * Uses the methods with these names as the table says.
+ * @throws Error for a name without a line
  */
 export async function useMethods(
   { client, inProcess, stir }: Driven,
@@ -48,18 +48,18 @@ export async function useMethods(
   recording = new Recording(),
 ): Promise<Drive> {
   const unknown = [...names].filter((name) => !(name in methods));
-  if (unknown.length > 0) throw new Error(`there is no line for ${unknown.join(", ")}`);
+  if (unknown.length > 0) throw new Error(`the table has no line for ${unknown.join(", ")}`);
   const own = methodsOf(client);
   const missing = new Set<string>();
   const method = (name: string) => {
     const found = own.get(name);
     if (found === undefined) missing.add(name);
-    return found ?? (() => Promise.reject(new Error(`there is no method ${name}`)));
+    return found ?? (() => Promise.reject(new Error(`the client has no method ${name}`)));
   };
   const use: Use = {
     ...around,
     stir,
-    kept: new Map(),
+    results: new Map(),
     async call(name, ...args) {
       const recorded = recording.begin(name, args);
       try {
@@ -102,7 +102,7 @@ function plain(value: unknown): Plain {
   if (typeof value === "bigint") return Number(value);
   if (typeof value !== "object" || value === null) return value as Plain;
   if (Array.isArray(value)) return value.map(plain);
-  // CIDs, peer ids, multiaddresses and URLs of either library.
+  // CIDs, peer ids, multiaddresses and URLs of any library.
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== null && prototype !== Object.prototype) return String(value);
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));

@@ -1,11 +1,11 @@
 /**
- * The client libraries, and the sizes at which they are driven; CIDs are those that go-ipfs 0.9.0
- * gives.
+ * The client libraries, and the sizes for their runs. The CIDs are those that go-ipfs 0.9.0
+ * computes.
  */
 import type { ClientLibrary, Drive } from "./drive.ts";
 
 /**
- * Neither library's own types fit the other's CIDs: what is used of them is declared in drive.ts.
+ * The types of neither library fit the CIDs of the other: drive.ts declares the part that is used.
  */
 export const clients: Readonly<Record<string, (url: string) => Promise<ClientLibrary>>> = {
   "kubo-rpc-client": async (url) => (await import("kubo-rpc-client")).create({ url }) as unknown as ClientLibrary,

@@ -1,4 +1,4 @@
-/** Every method that the client libraries have: a use of it, or why there is none. */
+/** Every method of the client libraries: a use of it, or the reason why there is none. */
 import assert from "node:assert/strict";
 import { CID } from "multiformats/cid";
 import { networkMethods } from "./network_methods.ts";
@@ -8,36 +8,37 @@ const text = "driven by a client\n";
 const bytes = new TextEncoder().encode(text);
 const empty = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
 
-/** Which commands it has, and which ran. */
+/** Commands that the server has, and commands that ran. */
 const aboutServer = "about the server of the RPC";
 
 async function* archive(use: Use): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(String(use.kept.get("car")), "latin1");
+  yield Buffer.from(String(use.results.get("car")), "latin1");
 }
 
-/** In this order; the last one ends the server. */
+/** The methods in the order of their use. The last one ends the server. */
 export const methods: Readonly<Record<string, Line>> = {
-  add: async ({ call, kept }) => {
+  add: async ({ call, results }) => {
     const added = await call("add", { path: "text", content: bytes });
     holds(added, { path: "text", size: 27 });
-    kept.set("text", String(cidOf(added)));
+    results.set("text", String(cidOf(added)));
   },
-  addAll: async ({ call, kept }) => {
+  addAll: async ({ call, results }) => {
     const files = ["d/a", "d/b"].map((path) => ({ path, content: bytes }));
     const added = (await call("addAll", files)) as { path: string; cid: string }[];
     assert.deepEqual(
       added.map(({ path }) => path),
       ["d/a", "d/b", "d"],
     );
-    kept.set("folder", added.at(-1)?.cid as string);
+    results.set("folder", added.at(-1)?.cid as string);
   },
-  cat: async ({ call, kept }) => holds(await call("cat", cidOf(kept.get("text")), { offset: 7 }), [text.slice(7)]),
-  get: async ({ call, kept }) => assert.ok(String(await call("get", cidOf(kept.get("text")))).includes(text)),
-  ls: async ({ call, kept }) =>
-    holds(await call("ls", cidOf(kept.get("folder"))), [{ name: "a" }, { name: "b", size: 19 }]),
-  refs: async ({ call, kept }) => holds(await call("refs", cidOf(kept.get("folder"))), /"ref":"Qm/),
-  resolve: async ({ call, kept }) =>
-    holds(await call("resolve", `/ipfs/${kept.get("text")}`), `/ipfs/${kept.get("text")}`),
+  cat: async ({ call, results }) =>
+    holds(await call("cat", cidOf(results.get("text")), { offset: 7 }), [text.slice(7)]),
+  get: async ({ call, results }) => assert.ok(String(await call("get", cidOf(results.get("text")))).includes(text)),
+  ls: async ({ call, results }) =>
+    holds(await call("ls", cidOf(results.get("folder"))), [{ name: "a" }, { name: "b", size: 19 }]),
+  refs: async ({ call, results }) => holds(await call("refs", cidOf(results.get("folder"))), /"ref":"Qm/),
+  resolve: async ({ call, results }) =>
+    holds(await call("resolve", `/ipfs/${results.get("text")}`), `/ipfs/${results.get("text")}`),
   id: gives("id", [], /"agentVersion":"modhost\//),
   version: gives("version", [], { version: "0.9.0", repo: "11" }),
   commands: { why: aboutServer, overHttp: gives("commands", [], /"Name":"repo"/) },
@@ -45,14 +46,14 @@ export const methods: Readonly<Record<string, Line>> = {
   start: local,
   getEndpointConfig: local,
 
-  "block.put": async ({ call, kept }) => {
+  "block.put": async ({ call, results }) => {
     const put = await call("block.put", bytes);
-    kept.set("block", String(cidOf(put)));
+    results.set("block", String(cidOf(put)));
   },
-  "block.get": async ({ call, kept }) => holds(await call("block.get", cidOf(kept.get("block"))), text),
-  "block.stat": async ({ call, kept }) => holds(await call("block.stat", cidOf(kept.get("block"))), { size: 19 }),
-  "block.rm": async ({ call, kept }) =>
-    holds(await call("block.rm", cidOf(kept.get("block"))), [{ cid: kept.get("block") }]),
+  "block.get": async ({ call, results }) => holds(await call("block.get", cidOf(results.get("block"))), text),
+  "block.stat": async ({ call, results }) => holds(await call("block.stat", cidOf(results.get("block"))), { size: 19 }),
+  "block.rm": async ({ call, results }) =>
+    holds(await call("block.rm", cidOf(results.get("block"))), [{ cid: results.get("block") }]),
 
   "config.getAll": gives("config.getAll", [], /"Addresses":\{"API"/),
   "config.get": gives("config.get", ["Routing.Type"], "dht"),
@@ -68,42 +69,43 @@ export const methods: Readonly<Record<string, Line>> = {
   "config.profiles.apply": gives("config.profiles.apply", ["lowpower", { dryRun: true }], /"original".*"updated"/),
   "config.profiles.list": elsewhere,
 
-  "dag.put": async ({ call, kept }) => {
+  "dag.put": async ({ call, results }) => {
     const put = await call("dag.put", { one: 1, link: empty }, { storeCodec: "dag-cbor" });
-    kept.set("node", String(put));
+    results.set("node", String(put));
     assert.match(String(put), /^bafy/);
   },
-  "dag.get": async ({ call, kept }) =>
-    holds(await call("dag.get", cidOf(kept.get("node"))), { value: { one: 1, link: String(empty) } }),
-  "dag.resolve": async ({ call, kept }) =>
-    holds(await call("dag.resolve", cidOf(kept.get("node")), { path: "/one" }), {
-      cid: kept.get("node"),
+  "dag.get": async ({ call, results }) =>
+    holds(await call("dag.get", cidOf(results.get("node"))), { value: { one: 1, link: String(empty) } }),
+  "dag.resolve": async ({ call, results }) =>
+    holds(await call("dag.resolve", cidOf(results.get("node")), { path: "/one" }), {
+      cid: results.get("node"),
       remainderPath: "one",
     }),
-  "dag.export": async ({ call, kept }) => {
-    const car = (await call("dag.export", cidOf(kept.get("node")))) as string[];
-    kept.set("car", car.join(""));
+  "dag.export": async ({ call, results }) => {
+    const car = (await call("dag.export", cidOf(results.get("node")))) as string[];
+    results.set("car", car.join(""));
     assert.match(car.join(""), /roots/);
   },
   "dag.import": async (use) =>
-    holds(await use.call("dag.import", archive(use)), [{ root: { cid: use.kept.get("node") } }]),
+    holds(await use.call("dag.import", archive(use)), [{ root: { cid: use.results.get("node") } }]),
 
   "object.new": gives("object.new", [{ template: "unixfs-dir" }], String(empty)),
-  "object.put": async ({ call, kept }) => void kept.set("object", await call("object.put", { Data: bytes, Links: [] })),
-  "object.get": async ({ call, kept }) =>
-    holds(await call("object.get", cidOf(kept.get("object"))), { Data: text, Links: [] }),
-  "object.data": async ({ call, kept }) => holds(await call("object.data", cidOf(kept.get("object"))), text),
+  "object.put": async ({ call, results }) =>
+    void results.set("object", await call("object.put", { Data: bytes, Links: [] })),
+  "object.get": async ({ call, results }) =>
+    holds(await call("object.get", cidOf(results.get("object"))), { Data: text, Links: [] }),
+  "object.data": async ({ call, results }) => holds(await call("object.data", cidOf(results.get("object"))), text),
   "object.links": gives("object.links", [empty], []),
-  "object.stat": async ({ call, kept }) =>
-    holds(await call("object.stat", cidOf(kept.get("object"))), { DataSize: 19 }),
-  "object.patch.addLink": async ({ call, kept }) => {
+  "object.stat": async ({ call, results }) =>
+    holds(await call("object.stat", cidOf(results.get("object"))), { DataSize: 19 }),
+  "object.patch.addLink": async ({ call, results }) => {
     const link = { Name: "l", Hash: empty, Tsize: 4, name: "l", cid: empty, size: 4 };
-    kept.set("linked", await call("object.patch.addLink", empty, link));
+    results.set("linked", await call("object.patch.addLink", empty, link));
   },
-  "object.patch.rmLink": async ({ call, kept }) =>
-    holds(await call("object.patch.rmLink", cidOf(kept.get("linked")), { Name: "l", name: "l" }), String(empty)),
-  "object.patch.appendData": async ({ call, kept }) => {
-    const appended = await call("object.patch.appendData", cidOf(kept.get("object")), bytes);
+  "object.patch.rmLink": async ({ call, results }) =>
+    holds(await call("object.patch.rmLink", cidOf(results.get("linked")), { Name: "l", name: "l" }), String(empty)),
+  "object.patch.appendData": async ({ call, results }) => {
+    const appended = await call("object.patch.appendData", cidOf(results.get("object")), bytes);
     holds(await call("object.data", cidOf(appended)), text + text);
   },
   "object.patch.setData": async ({ call }) => {
@@ -129,22 +131,22 @@ export const methods: Readonly<Record<string, Line>> = {
   },
   "files.touch": async ({ call }) => {
     await call("files.touch", "/driven/file", { mtime: { secs: 1_600_000_000, nsecs: 7 } });
-    // The time is part of the node, also where the level does not tell it.
+    // The time is part of the node even at the level that does not report it.
     holds(await call("files.stat", "/driven/file"), { cid: "QmNx8AT9iNeKHRmJ5E47D9qpFwcm8cFcGsQU4MrMT74Qw2" });
   },
 
   "pin.add": gives("pin.add", [empty], String(empty)),
   "pin.addAll": gives("pin.addAll", [[empty]], [String(empty)]),
   "pin.ls": gives("pin.ls", [{ paths: [empty] }], [{ cid: String(empty), type: "recursive" }]),
-  "pin.update": async ({ call, kept }) => {
-    const from = cidOf(kept.get("node"));
-    const to = cidOf(kept.get("linked"));
+  "pin.update": async ({ call, results }) => {
+    const from = cidOf(results.get("node"));
+    const to = cidOf(results.get("linked"));
     holds(await call("pin.update", from, to, { unpin: true }), [String(from), String(to)]);
   },
   "pin.rm": gives("pin.rm", [empty], String(empty)),
-  "pin.rmAll": async ({ call, kept }) => {
-    await call("pin.add", cidOf(kept.get("linked")));
-    holds(await call("pin.rmAll", [cidOf(kept.get("linked"))]), [String(kept.get("linked"))]);
+  "pin.rmAll": async ({ call, results }) => {
+    await call("pin.add", cidOf(results.get("linked")));
+    holds(await call("pin.rmAll", [cidOf(results.get("linked"))]), [String(results.get("linked"))]);
   },
 
   "key.gen": gives("key.gen", ["driven", { type: "ed25519" }], { name: "driven" }),

@@ -1,6 +1,6 @@
 /**
- * The methods that need others: each use meets the other node, or the network as far as there is
- * one.
+ * Methods that need the network: each use involves the other node, or what the network can do with
+ * only two nodes.
  */
 import assert from "node:assert/strict";
 import { CID } from "multiformats/cid";
@@ -9,42 +9,42 @@ import type { Rpc } from "#test/support/network/rpc.ts";
 import { cidOf, elsewhere, gives, holds, type Line, malformed, type Plain, type Use } from "./use.ts";
 
 const empty = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
-/** Nobody has it. */
+/** No node has this block. */
 const nowhere = CID.parse("QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXE1");
 const topic = "driven";
 const service = "driven";
 
 const added = (on: Rpc, content: string): Promise<string> => on.add({ file: [Buffer.from(content)] });
 
-/** What the record of the other's own name says, as the routing system hands it out. */
+/** Returns the record of the other node's own name from the routing system. */
 async function recordOf(other: Rpc): Promise<Uint8Array> {
   const events = await other.all<{ Type: number; Extra: string }>("dht/get", { arg: `/ipns/${other.id}` });
   return Buffer.from(events.find(({ Type }) => Type === 5)?.Extra ?? "", "base64");
 }
 
-/** Asks until the answer fits. */
+/** Repeats a call until its result matches. */
 async function becomes(ask: () => Promise<Plain>, wanted: RegExp): Promise<void> {
-  holds(await untilRight(ask, (answer) => wanted.test(JSON.stringify(answer) ?? "")), wanted);
+  holds(await untilRight(ask, (result) => wanted.test(JSON.stringify(result) ?? "")), wanted);
 }
 
-/** A peer that has come, as every method of a routing system tells of it. */
+/** Matches the event in which a method of a routing system reports that it has found a peer. */
 const eventOf = (name: string, { id }: Rpc) => new RegExp(`"name":"${name}".*${id}`);
 
-const pinned = ({ kept }: Use): Plain => ({ status: "pinned", cid: String(kept.get("remote")), name: "far" });
+const pinned = ({ results }: Use): Plain => ({ status: "pinned", cid: String(results.get("remote")), name: "far" });
 
-/** Of the routing system, by the name that it has in a library. */
+/** Methods of the routing system, under its name in the library. */
 const searchesOf = (group: "dht" | "routing"): Readonly<Record<string, Line>> => ({
   [`${group}.findPeer`]: async ({ call, other }) =>
     holds(await call(`${group}.findPeer`, other.id), eventOf("FINAL_PEER", other)),
   [`${group}.provide`]: async ({ call }) => {
-    const told = /"name":"(PEER_RESPONSE|FINAL_PEER|SENDING_QUERY)"/;
-    holds(await call(`${group}.provide`, empty), group === "dht" ? told : []);
-    holds(await call(`${group}.provide`, empty, { verbose: true }), told);
+    const reportedEvent = /"name":"(PEER_RESPONSE|FINAL_PEER|SENDING_QUERY)"/;
+    holds(await call(`${group}.provide`, empty), group === "dht" ? reportedEvent : []);
+    holds(await call(`${group}.provide`, empty, { verbose: true }), reportedEvent);
   },
   [`${group}.findProvs`]: async ({ call, other }) => {
     const cid = await added(other, "provided by the other");
     await other.all("dht/provide", { arg: cid });
-    // Nobody answers an announcement: it may still be on its way.
+    // An announcement has no response, so it may still be running.
     await becomes(() => call(`${group}.findProvs`, CID.parse(cid), { numProviders: 1 }), eventOf("PROVIDER", other));
   },
   [`${group}.get`]: async ({ call, other }) => {
@@ -88,8 +88,8 @@ export const networkMethods: Readonly<Record<string, Line>> = {
   },
   "bitswap.wantlistForPeer": async ({ call, other }) => {
     const leaving = new AbortController();
-    const asked = { arg: String(nowhere) };
-    const waiting = other.post("block/get", asked, { signal: leaving.signal }).catch(() => undefined);
+    const query = { arg: String(nowhere) };
+    const waiting = other.post("block/get", query, { signal: leaving.signal }).catch(() => undefined);
     await becomes(() => call("bitswap.wantlistForPeer", other.id), new RegExp(`"${nowhere}"`));
     leaving.abort();
     await waiting;
@@ -108,38 +108,38 @@ export const networkMethods: Readonly<Record<string, Line>> = {
   ...searchesOf("routing"),
   "provide.stat": gives("provide.stat", [], /"Sweep":\{"closed":false/),
 
-  // No resolver is asked for this one.
+  // This name needs no resolver.
   dns: async ({ call }) => assert.rejects(call("dns", "localhost", { timeout: 5000 }), /could not resolve name/),
   mount: {
     why: malformed,
     overHttp: ({ call }) => assert.rejects(call("mount"), /argument "domain-name" is required/),
   },
 
-  "name.publish": async ({ call, kept }) => {
+  "name.publish": async ({ call, results }) => {
     const published = await call("name.publish", `/ipfs/${empty}`);
     holds(published, { value: `/ipfs/${empty}` });
-    kept.set("name", (published as { name: string }).name);
+    results.set("name", (published as { name: string }).name);
   },
-  "name.resolve": async ({ call, kept, other }) => {
-    const name = String(kept.get("name"));
+  "name.resolve": async ({ call, results, other }) => {
+    const name = String(results.get("name"));
     holds(await call("name.resolve", `/ipns/${name}`), [`/ipfs/${empty}`]);
-    const asked = { arg: name, nocache: "true" };
-    assert.deepEqual(await other.one("name/resolve", asked), { Path: `/ipfs/${empty}` });
+    const query = { arg: name, nocache: "true" };
+    assert.deepEqual(await other.one("name/resolve", query), { Path: `/ipfs/${empty}` });
   },
   "name.pubsub.state": gives("name.pubsub.state", [], { enabled: true }),
-  "name.pubsub.subs": async ({ call, kept }) =>
-    holds(await call("name.pubsub.subs"), new RegExp(`/ipns/${kept.get("name")}`)),
-  "name.pubsub.cancel": async ({ call, kept }) =>
-    holds(await call("name.pubsub.cancel", kept.get("name")), { canceled: true }),
+  "name.pubsub.subs": async ({ call, results }) =>
+    holds(await call("name.pubsub.subs"), new RegExp(`/ipns/${results.get("name")}`)),
+  "name.pubsub.cancel": async ({ call, results }) =>
+    holds(await call("name.pubsub.cancel", results.get("name")), { canceled: true }),
 
-  "pubsub.subscribe": async ({ call, kept, other }) => {
+  "pubsub.subscribe": async ({ call, results, other }) => {
     const { promise, resolve } = Promise.withResolvers<{ data: Uint8Array; topic: string; from: unknown }>();
     await call("pubsub.subscribe", topic, resolve);
     const listening = untilRight(
       () => other.one<{ Strings: string[] }>("pubsub/peers", { arg: topic }),
       ({ Strings }) => Strings.length > 0,
     );
-    kept.set("peer", (await listening).Strings[0]);
+    results.set("peer", (await listening).Strings[0]);
     await other.all("pubsub/pub", { arg: [topic, "said by the other \u{1f344}"] });
     const { data, from, topic: under } = await promise;
     assert.equal(Buffer.from(data).toString(), "said by the other \u{1f344}");
@@ -152,7 +152,7 @@ export const networkMethods: Readonly<Record<string, Line>> = {
     await becomes(() => call("pubsub.peers", topic), new RegExp(other.id));
     leaving.abort();
   },
-  "pubsub.publish": async ({ call, other, kept }) => {
+  "pubsub.publish": async ({ call, other, results }) => {
     const leaving = new AbortController();
     const heard = await other.post("pubsub/sub", { arg: topic }, { signal: leaving.signal });
     await becomes(() => call("pubsub.peers", topic), new RegExp(other.id));
@@ -164,7 +164,7 @@ export const networkMethods: Readonly<Record<string, Line>> = {
       break;
     }
     leaving.abort();
-    assert.ok(kept.get("peer"));
+    assert.ok(results.get("peer"));
   },
   "pubsub.unsubscribe": async ({ call }) => {
     await call("pubsub.unsubscribe", topic);
@@ -178,15 +178,15 @@ export const networkMethods: Readonly<Record<string, Line>> = {
       { service, endpoint, stat: { status: "valid", pinCount: { queued: 0, pinning: 0, pinned: 0, failed: 0 } } },
     ]),
   "pin.remote.add": async (use) => {
-    const { call, kept } = use;
+    const { call, results } = use;
     const { cid } = (await call("add", "pinned far away", { pin: false })) as { cid: string };
-    kept.set("remote", cid);
+    results.set("remote", cid);
     holds(await call("pin.remote.add", cidOf(cid), { service, name: "far" }), pinned(use));
   },
   "pin.remote.ls": async (use) => {
     holds(await use.call("pin.remote.ls", { service, status: ["pinned"] }), [pinned(use)]);
     const { Keys } = await use.other.one<{ Keys: object }>("pin/ls", { type: "recursive" });
-    assert.ok(String(use.kept.get("remote")) in Keys);
+    assert.ok(String(use.results.get("remote")) in Keys);
   },
   "pin.remote.rm": async ({ call }) => {
     await call("pin.remote.rm", { service, name: "far" });

@@ -1,6 +1,6 @@
 /**
- * A client library over HTTP and the node in this process, put through the same calls: what they
- * give is the same.
+ * Makes the same calls to a client library over HTTP and to the node in this process, and compares
+ * the results.
  */
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createNode } from "modhost/node";
 import { Rpc } from "#test/support/network/rpc.ts";
 import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
-import { comparable, type LaterAnswer, type LevelName, laterAnswers, laterDifferences } from "./differences.ts";
+import { comparable, type LaterResult, type LevelName, laterDifferences, laterResults } from "./differences.ts";
 import { type Drive, methodsOf, useMethods } from "./every.ts";
 import { methods } from "./methods.ts";
 import { type Recorded, Recording } from "./recording.ts";
@@ -28,9 +28,9 @@ const atOldLevel = { MODHOST_API_PUBSUB_WIRE: "multibase" };
 const atNewLevel = { MODHOST_API_LEVEL: "0.43" };
 
 /**
- * Uses every method over HTTP at either level, and in process. What the level 0.43 answers
- * otherwise is known, and all else the same everywhere. Throws when something is not right, or not
- * the same; gives what was done, a line each.
+ * Uses every method over HTTP at both levels, and in process. Known differences of level 0.43 are
+ * expected; all other results have to be the same. Throws if a result is wrong or differs. Yields a
+ * line for each thing that was done.
  */
 export async function* everyMethod(
   client: string,
@@ -40,28 +40,28 @@ export async function* everyMethod(
   try {
     const names = new Set(methodsOf(await create("http://127.0.0.1:1")).keys());
     for (const each of ["own", "other"]) await (await createNode({ repo: join(folder, each) })).close();
-    const [old, today, inProcess] = await Promise.all([
+    const [old, atLaterLevel, inProcess] = await Promise.all([
       meetingAnother(folder, "http", (around, repo) => overHttp(repo, create, names, around, atOldLevel)),
       meetingAnother(folder, "today", (around, repo) => overHttp(repo, create, names, around, atNewLevel)),
       meetingAnother(folder, "process", (around, repo) => here(repo, names, around)),
     ]);
-    const ofClient = (all: readonly LaterAnswer[]) => all.filter(({ clients }) => clients?.includes(client) ?? true);
-    const later = ofClient(laterAnswers);
+    const ofClient = (all: readonly LaterResult[]) => all.filter(({ clients }) => clients?.includes(client) ?? true);
+    const later = ofClient(laterResults);
     const ofLevel = ofClient(laterDifferences);
     const wrong = [
       ...old.drive.failures.map((failure) => `over HTTP, ${failure}`),
-      ...unforeseen(today.drive.failures, later).map((text) => `over HTTP at the level 0.43, ${text}`),
-      ...inProcess.drive.missing.map((method) => `in process there is no method ${method}`),
+      ...unforeseen(atLaterLevel.drive.failures, later).map((text) => `over HTTP at level 0.43, ${text}`),
+      ...inProcess.drive.missing.map((method) => `in process, the method ${method} is missing`),
       ...inProcess.drive.failures.map((failure) => `in process, ${failure}`),
       ...differences(old.recording, inProcess.recording, "0.9"),
-      ...unforeseen(differences(today.recording, inProcess.recording, "0.43"), ofLevel).map(
-        (text) => `at the level 0.43, ${text}`,
+      ...unforeseen(differences(atLaterLevel.recording, inProcess.recording, "0.43"), ofLevel).map(
+        (text) => `at level 0.43, ${text}`,
       ),
     ];
     if (wrong.length > 0) throw new Error(wrong.join("\n"));
     yield summary(names.size, old.drive);
     yield `in process, ${summary(names.size, inProcess.drive)}`;
-    yield `${inProcess.recording.calls.length} calls gave the same, but for ${ofLevel.length} rules of the level 0.43`;
+    yield `${inProcess.recording.calls.length} calls gave the same results, except for ${ofLevel.length} known differences of level 0.43`;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -75,7 +75,7 @@ function summary(all: number, { used, others }: Drive): string {
 type Around = Parameters<typeof useMethods>[2];
 
 /**
- * With copies of both fresh repos: one is served by another process, which also pins for others.
+ * Uses copies of two new repos. Another process serves the other one, which also pins for this one.
  */
 async function meetingAnother(
   folder: string,
@@ -99,7 +99,7 @@ async function overHttp(
 ): Promise<Result> {
   await using server = await RpcServer.start({ folder, env: { ...apiOnly, ...env } });
   const client = await create(server.url);
-  // Each call is an event.
+  // Each call creates an event.
   const stir = () => server.call("version");
   const recording = new Recording();
   return {
@@ -116,7 +116,7 @@ async function here(folder: string, names: ReadonlySet<string>, around: Around):
   return { recording, drive: await useMethods({ client: node, inProcess: true, stir }, names, around, recording) };
 }
 
-/** Calls whose outcomes are not the same, and calls that one of the two has not made. */
+/** Returns calls with different outcomes, and calls that only one of the two has made. */
 function differences(http: Recording, inProcess: Recording, level: LevelName): string[] {
   const [over, within] = [http, inProcess].map(({ calls }) => Map.groupBy(calls, ({ line }) => line));
   const lines = [...new Set([...(over?.keys() ?? []), ...(within?.keys() ?? [])])];
@@ -134,10 +134,12 @@ function ofLine(line: string, http: readonly Recorded[], inProcess: readonly Rec
   }).flat();
 }
 
-/** What nothing of the list explains, and what in it explains nothing. */
-function unforeseen(told: readonly string[], known: readonly LaterAnswer[]): string[] {
+/**
+ * Returns differences that no entry of the list explains, and entries that explain no difference.
+ */
+function unforeseen(found: readonly string[], known: readonly LaterResult[]): string[] {
   return [
-    ...told.filter((text) => !known.some(({ shows }) => shows.test(text))),
-    ...known.filter(({ shows }) => !told.some((text) => shows.test(text))).map(({ reason }) => `not seen: ${reason}`),
+    ...found.filter((text) => !known.some(({ shows }) => shows.test(text))),
+    ...known.filter(({ shows }) => !found.some((text) => shows.test(text))).map(({ reason }) => `not seen: ${reason}`),
   ];
 }

@@ -1,9 +1,9 @@
-/** What every call of a drive gave, in the order of the calls, made comparable. */
+/** Records the results of all calls of a run in order, in a comparable form. */
 import { isUtf8 } from "node:buffer";
 import { CID } from "multiformats/cid";
 import type { Plain } from "./use.ts";
 
-/** One call: its line in the table of methods, what was called, and what came of it. */
+/** A call: the method whose use made it, the called method, and the outcome. */
 export interface Recorded {
   readonly line: string;
   /** The method and its arguments. */
@@ -11,19 +11,19 @@ export interface Recorded {
   outcome: Outcome | undefined;
 }
 
-/** A stream gives a list, whose bytes are joined: they come in other pieces over HTTP. */
+/** A stream becomes a list. Its bytes are joined, because they arrive in other pieces over HTTP. */
 export type Outcome = { readonly value: Plain } | { readonly stream: Plain[] } | { readonly error: string };
 
 export class Recording {
   readonly calls: Recorded[] = [];
   #line = "";
 
-  /** Calls that begin from now on belong to this line. */
+  /** Later calls belong to this line of the table. */
   line(name: string): void {
     this.#line = name;
   }
 
-  /** A call that is made again at once, until its answer fits, is recorded by its last answer. */
+  /** Records a call. If it is repeated until its result matches, only the last result counts. */
   begin(method: string, args: readonly unknown[]): Recorded {
     const recorded: Recorded = {
       line: this.#line,
@@ -40,7 +40,7 @@ export class Recording {
 const shown = (argument: unknown): string =>
   typeof argument === "function" ? "a function" : (JSON.stringify(typed(argument)) ?? "undefined");
 
-/** Of what a stream gave. */
+/** Returns the outcome of a stream. */
 export function streamed(values: readonly unknown[]): Outcome {
   const joined: unknown[] = [];
   for (const each of values) {
@@ -52,8 +52,8 @@ export function streamed(values: readonly unknown[]): Outcome {
 }
 
 /**
- * Objects of libraries are texts that say what they are: a CID is not the same as its text.
- * Undefined fields are left out, the others are in order.
+ * Turns objects of libraries into texts that include their type: a CID differs from its text.
+ * Undefined fields are left out, and the others are sorted.
  */
 export function typed(value: unknown): Plain {
   if (value instanceof Uint8Array) {

@@ -1,7 +1,7 @@
 /**
- * `npm run test:clients [-- --only TEXT]`: real client libraries against started servers, at full
- * size and with every method; those of the gateway are installed first, below `gateway/libraries`.
- * `--only` runs those whose names have it.
+ * `npm run test:clients [-- --only TEXT]`: runs real client libraries against servers that it
+ * starts, with large content and with every method. Client libraries for gateways are first
+ * installed from `gateway/libraries`. `--only` runs those whose names contain the text.
  */
 import { parseArgs } from "node:util";
 import { drives } from "./drives.ts";

@@ -1,24 +1,24 @@
-/** What a use of a method has at hand. */
+/** The context of a use of a method. */
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { CID } from "multiformats/cid";
 import type { PinningService } from "#test/support/network/remote_pins.ts";
 import type { Rpc } from "#test/support/network/rpc.ts";
 
-/** What a method gives, made plain: lists for streams, texts for CIDs and bytes. */
+/** A plain form of a method's result: lists for streams, texts for CIDs and bytes. */
 export type Plain = null | string | number | boolean | undefined | Plain[] | { [name: string]: Plain };
 
 export interface Use {
-  /** Calls a method by its name and gathers what it gives. */
+  /** Calls a method by its name and collects its result. */
   call(name: string, ...args: readonly unknown[]): Promise<Plain>;
-  /** The same, of which only the first value is waited for. */
+  /** Calls a method, and waits only for the first value of its result. */
   first(name: string, ...args: readonly unknown[]): Promise<Plain>;
-  /** Makes something happen that the log of the node tells. */
+  /** Causes an event that the node's log reports. */
   stir(): Promise<unknown>;
-  /** What earlier uses left, by name. */
-  readonly kept: Map<string, Plain>;
+  /** Results of earlier uses, by name. */
+  readonly results: Map<string, Plain>;
   /**
-   * Another node, not met before the first use that meets it, which pins for whoever has its token.
+   * Another node, which is not connected before its first use. It pins for callers with its token.
    */
   readonly other: Rpc;
   readonly pinning: PinningService;
@@ -26,9 +26,9 @@ export interface Use {
 
 export const elsewhere = "no endpoint of this API";
 export const local = "asks no server";
-export const malformed = "sent by the clients in a form that no server takes";
+export const malformed = "sent by the clients in a form that no server accepts";
 
-/** A use that there is no other side of in process. */
+/** A use that has no equivalent in process. */
 export interface OverHttpAlone {
   readonly why: string;
   readonly overHttp: (use: Use) => Promise<void>;
@@ -36,13 +36,16 @@ export interface OverHttpAlone {
 
 export type Line = ((use: Use) => Promise<void>) | OverHttpAlone | typeof elsewhere | typeof local;
 
-/** A use that is one call. */
+/** Makes a use that is one call. */
 export const gives =
   (name: string, args: readonly unknown[], wanted: Plain | RegExp) =>
   async ({ call }: Use): Promise<void> =>
     holds(await call(name, ...args), wanted);
 
-/** Objects may have more than is wanted, lists not; a pattern is looked for in the JSON. */
+/**
+ * Asserts that a result contains the expected one. Objects may have further fields, lists no
+ * further items. A pattern is matched against the JSON.
+ */
 export function holds(got: Plain, wanted: Plain | RegExp): void {
   if (wanted instanceof RegExp) assert.match(JSON.stringify(got) ?? "undefined", wanted);
   else if (!includes(got, wanted)) assert.deepEqual(got, wanted);

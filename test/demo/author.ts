@@ -1,8 +1,8 @@
 /**
- * `npm run demo:author`: the module of docs/guides/write-a-module.md from nothing to served,
- * reloaded and unloaded by the program of docs/guides/module/embed.md. Every file and every curl
- * line is taken from these pages, and what a line's comment says must be in the response. Exits
- * non-zero when it is not.
+ * `npm run demo:author`: builds the module of docs/guides/write-a-module.md from nothing. The
+ * program of docs/guides/module/embed.md serves, reloads and unloads it. Every file and every curl
+ * line comes from these pages, and the response must contain what the line's comment says. Exits
+ * with a non-zero code otherwise.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -33,14 +33,14 @@ function expect(output: string, wanted: string): void {
   console.log(`FAILED: the guide says ${JSON.stringify(wanted)}`);
 }
 
-/** The block of the guide that is this version of this file, or the one after it. */
+/** Returns the block of the guide with this version of a file. */
 function versionOf(name: string, version = 1): Block {
   const found = guide.filter(({ code }) => code.startsWith(`// ${name}\n`))[version - 1];
   if (found === undefined) throw new Error(`The guide has no version ${version} of ${name}`);
   return found;
 }
 
-/** The requests that the guide shows between a file and whatever is written next. */
+/** Returns the requests that the guide shows between a file and the next file. */
 function requestsAfter(block: Block): { line: string; comment: string }[] {
   const rest = guide.slice(guide.indexOf(block) + 1);
   const end = rest.findIndex(({ language }) => language === "ts");
@@ -54,24 +54,24 @@ function write(name: string, code: string, note: string): void {
 }
 
 function ask(line: string, comment: string): void {
-  // The status goes to the other stream, where a comment may name it.
+  // curl writes the status to stderr, so that a comment may expect it.
   const measured = line.replace(/^curl /, 'curl -sS --max-time 10 -w "%{stderr}%{http_code}" ');
   const { stdout, stderr } = spawnSync("sh", ["-c", measured], { cwd: folder, encoding: "utf8" });
   const isPage = /^<!doctype/i.test(stdout);
-  // Of an error page what a reader would see.
+  // The text that a reader of an error page would see.
   const text = isPage ? (/<main>(.*?)<\/main>/s.exec(stdout)?.[1] ?? stdout).replace(/<[^>]*>/g, " ") : stdout;
   console.log(`$ ${line}\n${text.trim() || `(${stderr})`}${isPage ? ` (${stderr}, a page)` : ""}`);
   expect(`${stderr} ${stdout}`, comment);
 }
 
-/** Runs the guide's requests of a file that has just been written. */
+/** Sends the requests that the guide shows for a file that has just been written. */
 function askAll(block: Block): void {
   const requests = requestsAfter(block);
-  if (requests.length === 0) throw new Error("The guide asks nothing of this version");
+  if (requests.length === 0) throw new Error("The guide has no request for this version");
   for (const { line, comment } of requests) ask(line, comment);
 }
 
-/** `modhost run` as a user has it, while `work` is done. */
+/** Starts `modhost run` as a user would, calls `work`, and stops it. */
 async function whileRunning(work: () => void): Promise<void> {
   console.log(`\n$ modhost run ./${file} &`);
   const host = spawn(process.execPath, [launcher, "run", `./${file}`], { cwd: folder, stdio: "ignore" });
@@ -85,7 +85,7 @@ async function whileRunning(work: () => void): Promise<void> {
   }
 }
 
-/** The guide's program: one line in, what it did as one line out. */
+/** The program of the guide: it takes commands as lines and prints a line for each result. */
 class Console {
   readonly process: ChildProcess;
   readonly #waiting: ((line: string) => void)[] = [];
@@ -95,59 +95,59 @@ class Console {
     this.process = program;
     program.stderr.pipe(process.stderr);
     createInterface({ input: program.stdout }).on("line", (line) => {
-      // The log is JSON where it does not go to a terminal.
+      // The log is JSON if stdout is not a terminal.
       if (!line.startsWith("{")) this.#waiting.shift()?.(line);
     });
   }
 
   async type(line: string, wanted: string): Promise<void> {
-    const answered = new Promise<string>((resolve, reject) => {
+    const lineOf = new Promise<string>((resolve, reject) => {
       this.#waiting.push(resolve);
-      this.process.once("exit", () => reject(new Error(`serve.ts ended before it had answered ${line}`)));
+      this.process.once("exit", () => reject(new Error(`serve.ts ended before it responded to ${line}`)));
     });
     this.process.stdin?.write(`${line}\n`);
-    const answer = await answered;
-    console.log(`> ${line}\n${answer}`);
-    expect(answer, wanted);
+    const response = await lineOf;
+    console.log(`> ${line}\n${response}`);
+    expect(response, wanted);
   }
 }
 
 requireCurlAndPorts();
 try {
-  // As `npm install modhost` would have it.
+  // The same result as `npm install modhost`.
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(project, join(folder, "node_modules", "modhost"));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }\n');
 
-  title("From nothing: a module made by the command line");
+  title("From nothing: the command line makes a module");
   const made = spawnSync(process.execPath, [launcher, "new", "notes", "--in", "."], { cwd: folder, encoding: "utf8" });
   console.log(`$ modhost new notes --in .\n${made.stdout.trim()}${made.stderr}`);
   expect(made.stdout, file);
   await whileRunning(() => ask(`curl ${plain}/notes/`, "Hello, world!"));
 
   const first = versionOf(file);
-  write(file, first.code, "The guide's first version in its place");
+  write(file, first.code, "Replace it with the first version of the guide");
   await whileRunning(() => askAll(first));
 
   const second = versionOf(file, 2);
   write(file, second.code, "Make it useful");
   const program = versionOf("serve.ts");
-  write("serve.ts", program.code, "A program that holds the host");
+  write("serve.ts", program.code, "A program that contains the host");
   console.log("\n$ node --conditions=source serve.ts");
   const running = new Console("serve.ts");
   try {
     await untilReady(running.process);
     askAll(second);
 
-    title("Change it while it runs: what it holds is still there");
+    title("Change it while it runs: its data remains");
     const changed = second.code.replace("entries.map(", "entries.toReversed().map(");
-    if (changed === second.code) throw new Error("The guide's module has no line to change any more");
+    if (changed === second.code) throw new Error("The guide's module no longer has the line to change");
     writeFileSync(join(folder, file), changed);
     console.log(`$ sed -i 's/entries.map(/entries.toReversed().map(/' ${file}`);
     await running.type("reload notes", "done: reload notes");
     ask(`curl ${plain}/notes/`, "Bread\nMilk\n");
 
-    title("Nonsense in the file: it is named, and the old code goes on");
+    title("A syntax error in the file: it is reported, and the old code keeps running");
     writeFileSync(join(folder, file), changed.replace("let entries", "let let entries"));
     console.log(`$ sed -i 's/let entries/let let entries/' ${file}`);
     await running.type("reload notes", `${file}:`);
@@ -168,5 +168,5 @@ try {
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-console.log(`\n${steps} answers, ${failures} not as the guide says`);
+console.log(`\n${steps} responses, ${failures} of them not as the guide says`);
 process.exitCode = failures === 0 ? 0 : 1;

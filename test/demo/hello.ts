@@ -1,7 +1,7 @@
 /**
- * `npm run demo:hello`: the README's module and a folder of pages, served on 5280 and 5281 from an
- * empty folder, with every curl command and its answer printed. Exits non-zero when an answer is
- * not what it should be.
+ * `npm run demo:hello`: serves the README's module and a folder of pages on ports 5280 and 5281,
+ * from an empty folder. Prints every curl command with its response. Exits with a non-zero code if
+ * a response is wrong.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -27,9 +27,9 @@ interface Step {
   readonly title: string;
   /** Arguments of curl. */
   readonly curl: readonly string[];
-  /** What its output must hold. */
+  /** Texts that its output must contain. */
   readonly expect: readonly (string | RegExp)[];
-  /** Not printed beyond this many lines. */
+  /** Prints at most this many lines. */
   readonly lines?: number;
 }
 
@@ -51,12 +51,17 @@ const steps: readonly Step[] = [
     expect: ["Hello, Ada L.! You requested /hello/greet/Ada L."],
   },
   {
-    title: "The base is redirected to its slash",
+    title: "The base redirects to its slash",
     curl: ["-i", `${plain}/hello?a=1`],
     expect: [/^HTTP\/1\.1 301/, "Location: /hello/?a=1"],
   },
   { title: "HEAD", curl: ["-I", `${plain}/hello/`], expect: [/^HTTP\/1\.1 200/, "Content-Length: 14"] },
-  { title: "No such path", curl: ["-i", `${plain}/hello/nowhere`], expect: [/^HTTP\/1\.1 404/, "text/html"], lines: 8 },
+  {
+    title: "An unknown path",
+    curl: ["-i", `${plain}/hello/nowhere`],
+    expect: [/^HTTP\/1\.1 404/, "text/html"],
+    lines: 8,
+  },
   {
     title: "Another method",
     curl: ["-i", "-X", "DELETE", `${plain}/hello/`],
@@ -69,7 +74,7 @@ const steps: readonly Step[] = [
     expect: [/^HTTP\/1\.1 200/, "Allow: GET, HEAD, OPTIONS"],
   },
   {
-    title: "A page of the folder",
+    title: "A page",
     curl: ["-i", `${plain}/site/`],
     expect: ["Content-Type: text/html; charset=utf-8", "A folder of pages", /Etag: /i],
     lines: 12,
@@ -121,7 +126,7 @@ const steps: readonly Step[] = [
     curl: ["-i", "-d", "name=Ada&entry=Good+morning%21", `${plain}/guestbook/`],
     expect: [/^HTTP\/1\.1 303/, "Location: /guestbook/"],
   },
-  { title: "What it stored", curl: [`${plain}/guestbook/`], expect: ["Ada: Good morning!"] },
+  { title: "The stored messages", curl: [`${plain}/guestbook/`], expect: ["Ada: Good morning!"] },
   {
     title: "An upload of the 200 MB file, streamed",
     curl: [
@@ -143,11 +148,11 @@ function check(title: string, output: string, expected: readonly (string | RegEx
   for (const wanted of expected) {
     if (typeof wanted === "string" ? output.includes(wanted) : wanted.test(output)) continue;
     failures += 1;
-    console.log(`FAILED: ${title}: the answer lacks ${wanted}`);
+    console.log(`FAILED: ${title}: the response lacks ${wanted}`);
   }
 }
 
-/** Writes a file whose bytes differ from place to place; returns its SHA-256. */
+/** Writes a file without repeating content. Returns its SHA-256. */
 function writeLargeFile(path: string): string {
   const hash = createHash("sha256");
   const file = openSync(path, "w");
@@ -163,7 +168,7 @@ function writeLargeFile(path: string): string {
 
 function readmeModule(): string {
   const code = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(project, "README.md"), "utf8"))?.[1];
-  if (code === undefined) throw new Error("README.md holds no TypeScript module");
+  if (code === undefined) throw new Error("README.md contains no TypeScript module");
   return code;
 }
 

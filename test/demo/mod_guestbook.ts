@@ -1,7 +1,7 @@
 import type { Module } from "modhost";
 import { formdecode } from "modhost/net/http";
 
-/** A form and an upload: what module authors do first after "hello". */
+/** A form and an upload: what most authors write after their first "hello" module. */
 export default function guestbook(module: Module) {
   module.depends("http");
   const entries: string[] = [];

@@ -1,7 +1,4 @@
-/**
- * What the demonstrations have in common: the ports they need, and a host that is ready and ends in
- * order.
- */
+/** Helpers of the demonstrations: they check the required ports, and start and stop a host. */
 import { type ChildProcess, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +8,7 @@ export const project = fileURLToPath(new URL("../..", import.meta.url));
 export const plain = "http://localhost:5280";
 export const secure = "https://localhost:5281";
 
-/** The guides and the README name these ports, so a demonstration has no others. */
+/** The guides and the README name these ports, so a demonstration cannot use others. */
 export function requireCurlAndPorts(): void {
   if (spawnSync("curl", ["--version"]).error !== undefined)
     throw new Error("The demonstration needs curl: apt-get install curl");
@@ -19,15 +16,15 @@ export function requireCurlAndPorts(): void {
     throw new Error("Another program listens on port 5280 or 5281: stop it first");
 }
 
-/** Resolves when the host answers that it is ready. */
+/** Resolves when the host reports that it is ready. */
 export async function untilReady(host: ChildProcess): Promise<void> {
   for (let attempt = 0; spawnSync("curl", ["-sf", `${plain}/health/ready`]).status !== 0; attempt += 1) {
-    if (attempt > 100 || host.exitCode !== null) throw new Error("The host does not answer on port 5280");
+    if (attempt > 100 || host.exitCode !== null) throw new Error("The host does not respond on port 5280");
     await sleep(100);
   }
 }
 
-/** Sends SIGTERM, if the host still runs; gives its exit code. */
+/** Sends SIGTERM if the host still runs. Resolves to its exit code. */
 export async function ended(host: ChildProcess): Promise<number | null> {
   if (host.exitCode === null && host.signalCode === null) {
     const exit = once(host, "exit");

@@ -1,7 +1,7 @@
 /**
- * `npm run demo:three-nodes -- [--size MIB]`: three nodes on loopback, each a process of its own,
- * driven only through their RPC. Every answer is printed with what was expected of it. Exits
- * non-zero when one differs.
+ * `npm run demo:three-nodes -- [--size MIB]`: runs three nodes on the loopback, each in a process
+ * of its own, and drives them through their RPC alone. Prints every result with the expected one.
+ * Exits with a non-zero code if one differs.
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -29,13 +29,13 @@ const { values: given } = parseArgs({ options: { size: { type: "string", default
 const size = Number(given.size) * 2 ** 20;
 
 const token = "a-token-of-anna";
-/** Who pins for others. */
+/** The node that pins for others has these settings. */
 const pinning = {
   MODHOST_MODULES_ENABLED: "http,http_errors,http_health,http_api,http_pinning",
   MODHOST_PINNING_TOKENS: JSON.stringify([token]),
 };
 /**
- * ben hears of names by the routing table alone, and speaks the other form of messages in his RPC.
+ * ben resolves names by the routing table alone, and his RPC uses the other encoding of messages.
  */
 const people = [
   ["anna", {}],
@@ -58,33 +58,33 @@ try {
   ];
   console.log([anna, ben, cleo].map(({ name, address }) => `${name}: ${address}`).join("\n"));
 
-  await report.part("Nobody knows anybody", async () => {
+  await report.part("No node has peers", async () => {
     for (const node of [anna, ben, cleo]) report.same(`peers of ${node.name}`, await peersOf(node), []);
   });
-  await report.part("They meet: ben knows the other two, who do not know each other", async () => {
+  await report.part("They connect: ben to the other two, who are not connected to each other", async () => {
     await connects(report, ben, anna);
     await connects(report, cleo, ben);
   });
-  await report.part("They know each other by identify", async () => {
+  await report.part("They learn about each other by identify", async () => {
     await identifies(report, ben, anna);
     await identifies(report, anna, ben);
   });
   await report.part("Ping, a line a second", () => pings(report, anna, ben));
-  await report.part("What is added on anna is read on ben", async () => {
+  await report.part("Content added on anna is read on ben", async () => {
     await fileCrosses(report, anna, ben, 100, 1);
     await fileCrosses(report, anna, ben, size, 2);
   });
-  await report.part("Their books agree", () => booksAgree(report, anna, ben, size));
-  await report.part("The other way, and whole trees", async () => {
+  await report.part("Their counters agree", () => booksAgree(report, anna, ben, size));
+  await report.part("Content in the other direction, and whole trees", async () => {
     await fileCrosses(report, ben, anna, 5_000_000, 3);
     await treeCrosses(report, ben, anna, 10);
     await booksAgree(report, ben, anna, 5_000_000);
   });
-  await report.part("Routing: cleo finds anna through ben, and what she provides", async () => {
+  await report.part("Routing: cleo finds anna and her content through ben", async () => {
     await findsPeer(report, cleo, anna);
     await providesFor(report, anna, cleo, 100);
   });
-  await report.part("Content by routing alone: cleo reads from anna, to whom she is not connected", async () => {
+  await report.part("Content by routing alone: cleo reads from anna without being connected first", async () => {
     for (const peer of await peersOf(cleo)) {
       if (peer === anna.id) await cleo.one("swarm/disconnect", { arg: `/p2p/${peer}` });
     }
@@ -92,19 +92,19 @@ try {
     await fileCrosses(report, anna, cleo, 1_000_000, 4);
     await booksAgree(report, anna, cleo, 1_000_000);
   });
-  await report.part("A name of anna leads ben to content, by routing", () => namesCross(report, anna, ben, 200));
-  await report.part("Messages, in both forms", async () => {
+  await report.part("ben resolves a name of anna by routing", () => namesCross(report, anna, ben, 200));
+  await report.part("Messages in both encodings", async () => {
     await messagesCross(report, [anna, "plain"], [ben, "multibase"]);
     await messagesCross(report, [ben, "multibase"], [cleo, "plain"]);
   });
-  await report.part("Servers beside anna, used through ben", async () => {
+  await report.part("Servers on anna's machine, used through ben", async () => {
     await Promise.all([anna, ben].map(allowTunnels));
     await tunnels(report, ben, anna);
   });
   await report.part("anna pins on ben, who serves the pinning service API", () =>
     pinsRemotely(report, anna, ben, { endpoint: `${servers[1]!.url}/pinning`, token }),
   );
-  await report.part("Who leaves is gone", async () => {
+  await report.part("A node that disconnects is no peer", async () => {
     await cleo.one("swarm/disconnect", { arg: ben.address });
     const left = await untilRight(
       () => peersOf(ben),
@@ -112,12 +112,12 @@ try {
     );
     report.holds("peers of ben", left, "without cleo", !left.includes(cleo.id));
   });
-  await report.part("A name that is followed: cleo comes back without a routing table", async () => {
+  await report.part("Names over pubsub: cleo restarts without a routing table", async () => {
     await cleo.one("config", { arg: ["Routing.Type", "none"] });
     await servers[2]?.stop();
     servers[2] = await RpcServer.start({ folder: join(folder, "cleo") });
     const back = await Rpc.of("cleo", servers[2].url);
-    report.same("it is still cleo", back.id, cleo.id);
+    report.same("the identity of cleo is the same", back.id, cleo.id);
     await connects(report, back, anna);
     await namesFollowed(report, anna, back, 300);
   });

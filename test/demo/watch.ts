@@ -1,7 +1,7 @@
 /**
- * `npm run demo:watch`: how long it takes from a saved file to the answer of the new code, for a
- * module of one file and a file that it imports, with `modhost run --watch`. Prints the figures of
- * each save in milliseconds; what they are to be is 300 ms on a machine that is not busy.
+ * `npm run demo:watch`: measures the time from a saved file to the response of the new code with
+ * `modhost run --watch`, for a module of one file and for a file that it imports. Prints the times
+ * in milliseconds. The goal is 300 ms on a machine that is not busy.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -41,7 +41,7 @@ const [line] = (await once(createInterface(host.stdout), "line")) as [string];
 const { port } = JSON.parse(line).ports[0];
 host.stdout.resume();
 
-async function answered(file: string, text: string, wanted: string): Promise<number> {
+async function timeUntil(file: string, text: string, wanted: string): Promise<number> {
   const begun = performance.now();
   writeFileSync(join(folder, file), text);
   for (;;) if ((await (await fetch(`http://127.0.0.1:${port}/a/`)).text()) === wanted) return performance.now() - begun;
@@ -49,8 +49,8 @@ async function answered(file: string, text: string, wanted: string): Promise<num
 
 const times: number[] = [];
 for (let save = 1; save <= SAVES; save += 1) {
-  times.push(await answered("mod_http_a.mjs", main(String(save)), `${save} ${save - 1}`));
-  times.push(await answered("part.mjs", `export const part = "${save}";`, `${save} ${save}`));
+  times.push(await timeUntil("mod_http_a.mjs", main(String(save)), `${save} ${save - 1}`));
+  times.push(await timeUntil("part.mjs", `export const part = "${save}";`, `${save} ${save}`));
 }
 const sorted = times.toSorted((one, other) => one - other);
 const at = (share: number) => sorted[Math.ceil(sorted.length * share) - 1]?.toFixed(0);

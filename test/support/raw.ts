@@ -44,7 +44,7 @@ export class RawConnection {
     socket.on("error", over).on("end", over).on("close", over);
   }
 
-  static async open(port: number, { tls = false, timeout = 5000 }: RawOptions = {}): Promise<RawConnection> {
+  static async open(port: number, { tls = false, timeout = 60_000 }: RawOptions = {}): Promise<RawConnection> {
     const socket = tls
       ? connectTls({
           port,

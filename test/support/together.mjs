@@ -8,7 +8,7 @@ import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /** Few enough that a process ends long before its time limit on a busy machine. */
-const FILES_PER_PROCESS = 20;
+const FILES_PER_PROCESS = 30;
 
 /** Takes minutes, mostly waiting. The run would wait for such a file at its end. */
 const LONG = /\/test\/(?:clients|endurance)\//;

@@ -1,11 +1,11 @@
 /**
- * `npm run watch`: runs the tests that a change concerns, after every change. It begins with what
- * git says is changed.
+ * `npm run watch`: runs the tests that a change affects, after every change. It begins with the
+ * files that git reports as changed.
  *
- *     npm run watch [-- --once] [-- OPTION...]
+ * npm run watch [-- --once] [-- OPTION...]
  *
- * `--once` ends after that. Options go to `test/run.mjs`. A change during a run stops it; what was
- * left of it is run with the tests of that change.
+ * `--once` ends after that. Options are passed to `test/run.mjs`. A change during a run stops it.
+ * The tests that it has not run yet are run together with those of the new change.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Tree, watched } from "./tree.ts";
 
-/** The nearest tests run first, by themselves: what a change breaks is most often seen there. */
+/** The nearest tests run first, in a run of their own, because they are the most likely to fail. */
 const batchSize = 12;
 /** Milliseconds in which an editor writes all files of one change. */
 const settle = 150;
@@ -56,7 +56,7 @@ for (;;) {
   await new Promise((resolve) => setTimeout(resolve, settle));
 }
 
-/** Runs what waits, batch by batch, until one fails or a file changes. */
+/** Runs the waiting tests batch by batch, until one fails or a file changes. */
 async function runAll(changes: number): Promise<boolean> {
   console.log(`\n${waiting.length} test files are affected by ${changes} changed files`);
   for (let first = true; waiting.length > 0; first = false) {
@@ -76,7 +76,7 @@ async function runAll(changes: number): Promise<boolean> {
 }
 
 /**
- * Files that differ from the last commit, with those that are not tracked yet; none outside of a
+ * Returns the files that differ from the last commit, including untracked ones. Empty outside of a
  * repository.
  */
 function changedInGit(): string[] {

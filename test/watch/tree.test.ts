@@ -51,15 +51,16 @@ const affects = (file: string, tests: readonly string[]) =>
 
 test("a change affects the tests that import the file, the nearest first", () =>
   affects("core/low.ts", ["low", "high"]));
-test("an import of types alone is none", () => affects("core/high.ts", ["high"]));
-test("a file is needed by its URL", () => affects("core/child.mjs", ["started"]));
-test("a file is needed by the name that the package exports", () => affects("modules/mod_node/index.ts", ["node"]));
-test("a module is needed by its name", () => affects("modules/mod_http_files/index.ts", ["files"]));
-test("a folder is needed with all that is in it", () => affects("test/fixtures/answers/one.json", ["answers"]));
-test("a folder is needed when names in it are put together", () =>
+test("an import of types alone does not count", () => affects("core/high.ts", ["high"]));
+test("a file that names another one by its URL needs it", () => affects("core/child.mjs", ["started"]));
+test("a file that imports an export of the package needs its source", () =>
+  affects("modules/mod_node/index.ts", ["node"]));
+test("a test that loads a module by its name needs it", () => affects("modules/mod_http_files/index.ts", ["files"]));
+test("a file that names a folder needs all files in it", () => affects("test/fixtures/answers/one.json", ["answers"]));
+test("a file that assembles names in a folder needs all files in it", () =>
   affects("docs/examples/mod_chat.ts", ["contract/docs/pages"]));
-test("a page is needed by the tests of the documentation", () => affects("docs/page.md", ["contract/docs/pages"]));
-test("a test that changes is affected, and one that is gone is not", () => {
+test("the tests of the documentation need every page", () => affects("docs/page.md", ["contract/docs/pages"]));
+test("a changed test is affected, and a deleted one is not", () => {
   affects("test/low.test.ts", ["low"]);
   affects("test/gone.test.ts", []);
 });

@@ -1,12 +1,12 @@
 /**
- * Which tests a change concerns. A file needs what it names: in an import, as a URL beside itself,
- * as a path from the root of the tree, or as a bundled module by its name. A test is affected by
- * the files that it needs, also through others.
+ * Finds the tests that a change affects. A file needs the files that it names: in an import, as a
+ * URL relative to itself, as a path from the root of the tree, or as a bundled module by its name.
+ * A change of a file affects the tests that need it directly or indirectly.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, relative, sep } from "node:path";
 
-/** The folders of the root that hold what tests need. */
+/** Folders of the root with files that tests need. */
 export const watched = ["config", "core", "docs", "modules", "test"] as const;
 
 interface Manifest {
@@ -17,7 +17,7 @@ interface Manifest {
 export class Tree {
   readonly #root: string;
   readonly #manifest: Manifest;
-  /** The files that name a file or folder, all by their paths from the root. */
+  /** For each file or folder, the files that name it. All are paths from the root. */
   readonly #namedBy = new Map<string, Set<string>>();
 
   /** Reads every source below `root`. */
@@ -32,8 +32,8 @@ export class Tree {
   }
 
   /**
-   * Test files that a change of these files affects: the fewer steps between them, the earlier, and
-   * unit tests first.
+   * Returns the test files that a change of these files affects. Tests with fewer steps between
+   * them come first, then unit tests.
    */
   affected(changed: Iterable<string>): string[] {
     const reached = new Set<string>();
@@ -47,12 +47,12 @@ export class Tree {
     return [...reached].filter((file) => file.endsWith(".test.ts") && existsSync(join(this.#root, file)));
   }
 
-  /** What names a file, or one of the folders that it is in. */
+  /** Yields the files that name a file or one of its folders. */
   *#needing(file: string): Iterable<string> {
     for (let path = file; path !== "."; path = dirname(path)) yield* this.#namedBy.get(path) ?? [];
   }
 
-  /** Pages are found by the tests of the documentation, which name none of them. */
+  /** The tests of the documentation need every page, but name none. */
   #pagesTests(file: string): string[] {
     if (!file.endsWith(".md")) return [];
     return [...this.#namedBy.values()]
@@ -63,7 +63,7 @@ export class Tree {
   #read(file: string): void {
     const source = readFileSync(join(this.#root, file), "utf8").replaceAll(typeImports, "");
     for (const [, text = "", inserts] of source.matchAll(literals)) {
-      // Of a text into which something is inserted, the folder is known.
+      // If a value is inserted into a text, only its folder is known.
       const known = inserts === undefined ? text : text.slice(0, text.lastIndexOf("/") + 1);
       for (const name of known.split(",")) {
         const target = this.#target(file, name);
@@ -74,13 +74,13 @@ export class Tree {
     }
   }
 
-  /** The path from the root of what a text in a file names; undefined when it names nothing. */
+  /** Returns the path from the root of the file that a text names, or undefined. */
   #target(file: string, text: string): string | undefined {
     const path = this.#path(file, text);
     if (path === undefined) return undefined;
     const target = relative(this.#root, join(this.#root, path));
     const parts = target.split(sep);
-    // Nearly everything is below these, so that naming them says nothing.
+    // Nearly all files are below these folders, so naming one of them says nothing.
     if (parts.length < 2 || parts[0] === ".." || !existsSync(join(this.#root, target))) return undefined;
     const isModule = parts.length === 2 && parts[0] === "modules";
     return isModule && statSync(join(this.#root, target)).isDirectory() ? undefined : target;
@@ -98,13 +98,13 @@ export class Tree {
       return typeof target === "object" ? target.source : undefined;
     }
     if (watched.some((folder) => text.startsWith(`${folder}/`))) return text;
-    // Tests have a host load modules by their names.
+    // Tests let a host load modules by their names.
     if (/^http(_[a-z]+)*$/.test(text) && file.startsWith("test/")) return `modules/mod_${text}/index.ts`;
     return basename(text) === text && /^[\w.]+\.\w+$/.test(text) ? join(dirname(file), text) : undefined;
   }
 }
 
-/** Texts without blanks, to the end or to the first value that is inserted. */
+/** Texts without blanks, up to their end or to the first inserted value. */
 const literals = /["'`]([\w#.][^"'`\s${}]*)(?:["'`]|(\$\{))/g;
-/** They are gone before a program runs: what changes there is the compiler's affair. */
+/** These imports do not exist at run time. Changes in types are left to the compiler. */
 const typeImports = /^(?:import|export) type [^;]*? from "[^"]*"/gm;

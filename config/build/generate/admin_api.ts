@@ -1,4 +1,4 @@
-/** `docs/reference/admin-api.md`: the operations of the Admin API, written from their table. */
+/** Generates `docs/reference/admin-api.md`: the operations of the Admin API, from their table. */
 import type { AdminField, AdminOperation } from "#core/types.ts";
 import { errors } from "#modules/mod_http_admin/errors.ts";
 import { hasBody } from "#modules/mod_http_admin/input.ts";
@@ -8,10 +8,10 @@ type Schema = Readonly<Record<string, unknown>>;
 
 const base = "/admin/api";
 
-/** What the page needs of an operation: all that it declares. */
+/** An operation without its implementation. */
 export type Declared = Omit<AdminOperation, "run">;
 
-/** The operations of one module, and what they answer. */
+/** The operations of one module, and the shapes of their responses. */
 export interface AdminPart {
   readonly title: string;
   readonly operations: readonly Declared[];
@@ -43,7 +43,7 @@ Fields are in the path, in the query (for GET and DELETE, and if the body is a f
 In the examples \`data\` is the option \`data_path\`. To use the port, call \`http://localhost:5282${base}/...\` without the
 socket. From other machines, use \`admin_https_port\` and \`-H 'Authorization: Bearer TOKEN'\`.`;
 
-const errorsText = `\`{ "error": { "code": "...", "message": "..." } }\`, with the status of the code:
+const errorsText = `Errors have the body \`{ "error": { "code": "...", "message": "..." } }\` and the status of their code:
 
 ${table(
   ["Status", "Code", ""],
@@ -66,7 +66,7 @@ function section(operation: Declared): string {
   const { help, scope, input = {}, isChange, name } = operation;
   const fields = Object.entries(input).map(([field, declared]) => [
     code(field),
-    `${placeOf(operation, field)}${declared.required === true ? "" : ", optional"}`,
+    `${locationOf(operation, field)}${declared.required === true ? "" : ", optional"}`,
     declared.values === undefined ? declared.type : declared.values.map(code).join(", "),
     declared.describe,
   ]);
@@ -76,29 +76,29 @@ function section(operation: Declared): string {
     `### ${titleOf(operation)}`,
     `${help}. Scope ${code(scope)}; in OpenAPI ${code(name)}.`,
     ...(fields.length === 0 ? [] : [table(["Field", "In", "Type", ""], fields)]),
-    `Response: ${answerText(operation)}.${change}`,
+    `Response: ${responseText(operation)}.${change}`,
     `\`\`\`sh\n${example(operation)}\n\`\`\``,
   ].join("\n\n");
 }
 
-function placeOf(operation: Declared, field: string): string {
+function locationOf(operation: Declared, field: string): string {
   if (operation.path.includes(`{${field}}`)) return "path";
   return hasBody(operation) ? "body" : "query";
 }
 
-function answerText({ response: answer, isRaw }: Declared): string {
-  const text = typeof answer === "string" ? linkTo(answer) : typeText(answer);
-  return isRaw === true && answer === "Event" ? `server-sent events, each a ${text}` : text;
+function responseText({ response, isRaw }: Declared): string {
+  const text = typeof response === "string" ? linkTo(response) : typeText(response);
+  return isRaw === true && response === "Event" ? `server-sent events, each a ${text}` : text;
 }
 
-/** With what is required alone. */
+/** Returns a curl command with the required fields only. */
 function example(operation: Declared): string {
   const { method, path, input = {}, isRaw, takes } = operation;
   const needed = Object.entries(input).filter(([, { required }]) => required === true);
-  const within = (place: string) => needed.filter(([field]) => placeOf(operation, field) === place);
+  const within = (location: string) => needed.filter(([field]) => locationOf(operation, field) === location);
   const query = within("query").map(([field, declared]) => `${field}=${sample(field, declared)}`);
-  const asked = path.replaceAll(/\{(\w+)\}/g, (_, field: string) => field.toUpperCase());
-  const url = `http://localhost${base}${asked}${query.length === 0 ? "" : `?${query.join("&")}`}`;
+  const examplePath = path.replaceAll(/\{(\w+)\}/g, (_, field: string) => field.toUpperCase());
+  const url = `http://localhost${base}${examplePath}${query.length === 0 ? "" : `?${query.join("&")}`}`;
   const body = within("body").map(([field, declared]) => [field, sample(field, declared)]);
   const given =
     takes === "stream"

@@ -1,4 +1,4 @@
-/** `docs/reference/command-api.md`: what `modhost/cli` exports. */
+/** Generates `docs/reference/command-api.md`: the exports of `modhost/cli`. */
 import { page } from "./markdown.ts";
 import { typeLinks } from "./module_api.ts";
 import type { Sources } from "./sources.ts";

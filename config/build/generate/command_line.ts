@@ -1,4 +1,4 @@
-/** `docs/reference/command-line.md`: the table of commands. */
+/** Generates `docs/reference/command-line.md` from the table of commands. */
 import type { Command, CommandOption } from "#core/cli/command.ts";
 import { everyCommand, globals } from "#core/cli/program.ts";
 import { code, page, table } from "./markdown.ts";

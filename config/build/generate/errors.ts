@@ -1,4 +1,4 @@
-/** `docs/reference/errors.md`: a row for each entry of the error table. */
+/** Generates `docs/reference/errors.md`: a row for each entry of the error table. */
 import { type ErrorEntry, errorTable } from "#core/util/errors.ts";
 import { code, page, table } from "./markdown.ts";
 

@@ -1,4 +1,4 @@
-/** `docs/reference/events.md`: the events of the host, and what hooks are given. */
+/** Generates `docs/reference/events.md`: the events of the host and their data. */
 import ts from "typescript";
 import { anchor, code, page, table } from "./markdown.ts";
 import { eventTypes, tableOfEvents, typeLinks } from "./module_api.ts";

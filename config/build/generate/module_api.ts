@@ -1,6 +1,6 @@
 /**
- * `docs/reference/module-api.md`: every type that a module author sees, and what `modhost` exports
- * beside them.
+ * Generates `docs/reference/module-api.md`: every type that a module author sees, and the other
+ * exports of `modhost`.
  */
 import { basename } from "node:path";
 import { anchor, page } from "./markdown.ts";
@@ -8,22 +8,22 @@ import type { Exported, Sources } from "./sources.ts";
 import { calledFirst, describe, type Links, linksTo } from "./types.ts";
 
 const types = "core/types.ts";
-/** Those of events have a page of their own. */
+/** Types of events are on a page of their own. */
 const isOfEvents = ({ file }: Exported): boolean => basename(file) === "events.ts";
 
 /**
- * Titles of the files of types, in the order of the page; a file without one comes after them under
- * its own name.
+ * Titles of the files of types, in the order of the page. Files without a title follow them under
+ * their own names.
  */
 const titles: Readonly<Record<string, string>> = {
   module: "The module object",
   options: "Reading options",
   provider: "Providing an app",
   routes: "Routes and handlers",
-  answer: "Results of handlers",
+  handler_result: "Results of handlers",
   exchange: "Requests and responses",
   http_files: "Static files",
-  http_gateway: "Content by its CID",
+  http_gateway: "Content by CID",
   middleware: "Koa middleware",
   websocket: "Websockets",
   sse: "Server-sent events",
@@ -38,13 +38,15 @@ const titles: Readonly<Record<string, string>> = {
   token_scope: "Kinds of token scopes",
 };
 
-/** What the table of the page of events is made from; they have no headings there. */
+/**
+ * Types that the table of the events page is made from. They have no sections of their own there.
+ */
 export const tableOfEvents: readonly string[] = ["HostEvents", "FiredEvents", "AnnouncedEvents"];
 
-/** The types of the host, and those that bundled modules export for others. */
+/** Returns the types of the host, and those that bundled modules export. */
 const typesOf = (sources: Sources): Exported[] => [types, ...sources.ofModules].flatMap(sources.exportsOf);
 
-/** The addresses of all types, as seen from the folder of the reference. */
+/** Returns links to all types, as seen from the folder of the reference. */
 export function typeLinks(sources: Sources): Links {
   const all = typesOf(sources);
   const own = all.filter((exported) => !isOfEvents(exported));
@@ -54,7 +56,7 @@ export function typeLinks(sources: Sources): Links {
   return new Map([...linksTo("module-api.md", own), ...events]);
 }
 
-/** The types that the page of events shows. */
+/** Returns the types on the events page. */
 export function eventTypes(sources: Sources): Exported[] {
   return sources.exportsOf(types).filter(isOfEvents);
 }

@@ -1,4 +1,7 @@
-/** `docs/reference/node.md`: the client interface of the node, from the types of its methods. */
+/**
+ * Generates `docs/reference/node.md`: the client interface of the node, from the types of its
+ * methods.
+ */
 import { basename } from "node:path";
 import ts from "typescript";
 import { anchor, page } from "./markdown.ts";
@@ -8,7 +11,7 @@ import { describe, linksTo } from "./types.ts";
 const methods = "modules/mod_node/api/index.ts";
 const types = ["modules/mod_node/library/types.ts", "modules/mod_node/node/low_level_node.ts"];
 
-/** Files whose name does not say enough; the others are groups of methods. */
+/** Titles of files whose names do not say enough. The other files are groups of methods. */
 const titles: Readonly<Record<string, string>> = {
   index: "All groups",
   common: "Options of all methods",
@@ -20,10 +23,10 @@ const titles: Readonly<Record<string, string>> = {
 /** Files whose types are shown with a group of another name. */
 const groupOf: Readonly<Record<string, string>> = { diff: "object", object_store: "object", resources: "swarm" };
 
-/** What is read first. */
+/** Types that the page shows first. */
 const orderOfTypes = ["Node", "NodeModule", "NodeOptions", "NodeStat", "OfflineCode", "LowLevelNode"];
 
-/** In this order, the groups after them. */
+/** The first groups of the page, in this order. */
 const first = ["index", "common", "candidates", "byte_stream"];
 
 export function nodeApiPage(sources: Sources): string {
@@ -59,7 +62,7 @@ export function nodeApiPage(sources: Sources): string {
 const rankOf = ({ name }: Exported) =>
   (orderOfTypes.indexOf(name) + orderOfTypes.length + 1) % (orderOfTypes.length + 1);
 
-/** The methods of a group, then what they take and give. */
+/** Puts the methods of a group before the types that they take and return. */
 function methodsFirst(all: readonly Exported[]): Exported[] {
   const hasMethods = ({ name }: Exported) => name.endsWith("Api");
   return [...all.filter(hasMethods), ...all.filter((exported) => !hasMethods(exported))];
@@ -81,4 +84,4 @@ API has more. [Use the node in a program](../guides/use-the-node.md) is the intr
 these methods, have [pages of their own](rpc/README.md).
 
 CIDs are those of \`multiformats\`, peer ids those of \`@libp2p/interface\`, and addresses those of \`@multiformats/multiaddr\`. An argument of the
-type \`IpfsPath\` may be a CID or text. A failure is a \`NodeError\`.`;
+type \`IpfsPath\` may be a CID or text. A failure is a \`NodeError\` with [a code](node-errors.md).`;

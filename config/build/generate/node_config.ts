@@ -1,4 +1,6 @@
-/** `docs/reference/node-config.md`: the keys of the node's configuration and its profiles. */
+/**
+ * Generates `docs/reference/node-config.md`: the keys of the node's configuration and its profiles.
+ */
 
 import type { ConfigKey } from "#node/storage/repo/config_key.ts";
 import { ignoredKeys } from "#node/storage/repo/ignored_keys.ts";
@@ -12,7 +14,7 @@ export function nodeConfigPage(): string {
   return page("The configuration of the node", "the table of keys and the profiles", [
     introduction,
     ...[...sections].map(([name, keys]) => `## ${name}\n\n${keysTable(keys)}`),
-    `## Keys of later versions\n\n${laterIntroduction}\n\n${laterTable()}\n\n${keptIntroduction}\n\n${keptTable()}`,
+    `## Keys of later versions\n\n${laterIntroduction}\n\n${laterTable()}\n\n${ignoredIntroduction}\n\n${ignoredTable()}`,
     `## Profiles\n\n${profilesIntroduction}\n\n${profilesTable()}`,
   ]);
 }
@@ -53,15 +55,15 @@ and takes effect at the same time as that one would. The value null has no effec
 \`auto\` in \`Bootstrap\` and in \`DNS.Resolvers\` stands for the built-in values, and \`API.Authorizations\`
 [works as in Kubo](../guides/operate/rpc-access.md#use-the-secrets-of-kubo).`;
 
-const keptIntroduction = `All other keys of Kubo 0.43 are preserved, and have no effect. This includes everything below a key of this table:`;
+const ignoredIntroduction = `All other keys of Kubo 0.43 are preserved, and have no effect. This includes everything below a key of this table:`;
 
-const keptTable = () =>
+const ignoredTable = () =>
   table(
     ["Key", "Why it has no effect"],
     Object.entries(ignoredKeys).map(([path, reason]) => [code(path), reason]),
   );
 
-/** Choices of whoever starts the node. */
+/** Settings that are options of whoever starts the node. */
 const choices: Readonly<Record<string, string>> = {
   pubsub: "the option `node_pubsub`, the flag `--enable-pubsub-experiment`",
   namesOverPubsub: "the option `node_namesys_pubsub`, the flag `--enable-namesys-pubsub`",

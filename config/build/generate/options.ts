@@ -1,4 +1,4 @@
-/** `docs/reference/options.md`: a table for each owner of options. */
+/** Generates `docs/reference/options.md`: a table for each owner of options. */
 import { allowedText } from "#core/config/index.ts";
 import type { OptionDeclaration } from "#core/types.ts";
 import { code, page, table } from "./markdown.ts";
@@ -20,7 +20,7 @@ export function optionsPage(all: readonly Section[]): string {
   return page("Options", "the declarations of the options", [introduction, ...tables]);
 }
 
-/** The fields of an option that is an object with fields of its own. */
+/** Returns the fields of an option that is an object with fields of its own. */
 function fieldsTable([name, { fields }]: readonly [string, OptionDeclaration]): readonly string[] {
   if (fields === undefined) return [];
   const rows = Object.entries(fields).map(([field, option]) => [
@@ -32,7 +32,7 @@ function fieldsTable([name, { fields }]: readonly [string, OptionDeclaration]): 
   return [`Fields of \`${name}\`:`, table(["Field", "Meaning", "Values", "Default"], rows)];
 }
 
-/** What becomes of a change while the server runs. */
+/** The effect of a change while the server runs. */
 const changes = { live: "applies at once", start: "waits for the next start", exchange: "reloads the module" };
 
 const marks = ({ required, secret }: OptionDeclaration): string =>

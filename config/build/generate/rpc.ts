@@ -1,5 +1,5 @@
 /**
- * `docs/reference/rpc/`: the commands of the RPC API, a page for each group, written from their
+ * Generates `docs/reference/rpc/`: the commands of the RPC API, a page for each group, from their
  * table.
  */
 import {
@@ -18,12 +18,13 @@ import { anchor, code, page, prose, table as rows } from "./markdown.ts";
 const source = "the declarations of the commands";
 
 /**
- * Page name to text. What came with the level 0.43 is served at both, and stands beside the others;
- * what differs there follows what the command is at the level 0.9.
+ * Returns the pages: name to text. Commands that came with level 0.43 are served at both levels and
+ * are listed with the others. Differences at level 0.43 follow the description of the command at
+ * level 0.9.
  */
 export function rpcPages(table: Table): Map<string, string> {
   const { root } = table;
-  const today = table.at("0.43");
+  const laterTable = table.at("0.43");
   const tops = [...root.children.values()].sort(byPath);
   const groups = tops.filter(({ children }) => children.size > 0);
   const singles = tops.filter(({ children }) => children.size === 0);
@@ -35,7 +36,7 @@ export function rpcPages(table: Table): Map<string, string> {
       introduction,
       ...index.map(([name, nodes]) => `## ${titleOf(name)}\n\n${commandTable(name, nodes.flatMap(documented))}`),
       `## Options of every command\n\n${optionTable(root.entry.options)}`,
-      answers,
+      responses,
     ]),
   );
   for (const [name, nodes] of index) {
@@ -48,7 +49,7 @@ export function rpcPages(table: Table): Map<string, string> {
       `${name}.md`,
       page(titleOf(name), source, [
         ...about.filter((text) => text !== "").map(prose),
-        ...nodes.flatMap(documented).map((each) => section(each, today)),
+        ...nodes.flatMap(documented).map((each) => section(each, laterTable)),
       ]),
     );
   }
@@ -71,7 +72,7 @@ content. \`write\` changes content or settings of the node, acts for others, end
 "Since 0.43" marks what Kubo 0.43 has added. It works at the level 0.9 as well. If a command behaves differently with
 \`api_level: "0.43"\`, its section says so at its end.`;
 
-const answers = `## Responses
+const responses = `## Responses
 
 ${rows(
   ["Response", "Form"],
@@ -97,7 +98,7 @@ interface Documented {
   readonly command: Command;
 }
 
-/** The commands from there on. */
+/** Returns the commands at and below a node of the tree. */
 function documented(node: CommandNode): Documented[] {
   const own = isCommand(node.entry) ? [{ path: node.path, command: node.entry }] : [];
   const below = [...node.children.values()].sort(byPath);
@@ -118,7 +119,7 @@ function commandTable(name: string, commands: readonly Documented[]): string {
 const marks = ({ experimental, deprecated, since }: Pick<Option, "experimental" | "deprecated"> & SinceLevel) =>
   `${since === undefined ? "" : ` Since ${since}.`}${experimental === true ? " Experimental." : ""}${deprecated === true ? " Deprecated." : ""}`;
 
-function section({ path, command }: Documented, today: Table): string {
+function section({ path, command }: Documented, laterTable: Table): string {
   const { arguments: declared, file } = command;
   const options = optionsOf(command);
   const shown = Object.values(options).some(({ hidden }) => hidden !== true);
@@ -131,26 +132,26 @@ function section({ path, command }: Documented, today: Table): string {
     ...(declared.length > 0 ? [argumentTable(declared)] : []),
     ...(shown ? [optionTable(options)] : []),
     ...(file === undefined ? [] : [bodyOf(file)]),
-    answerOf(command),
-    ...differences(path, command, today),
+    responseOf(command),
+    ...differences(path, command, laterTable),
   ];
   return parts.join("\n\n");
 }
 
 const optionsOf = ({ options, group }: Command) => ({ ...options, ...group?.options });
 
-/** What of a command is otherwise at the level 0.43. */
-function differences(path: string, command: Command, today: Table): string[] {
-  const { level } = today;
+/** Describes how a command differs at level 0.43. */
+function differences(path: string, command: Command, laterTable: Table): string[] {
+  const { level } = laterTable;
   const gone = Object.entries(level.removed).find(([above]) => path === above || path.startsWith(`${above}/`));
   if (gone !== undefined) {
     const [, text] = gone;
     return [`At the level 0.43 it does not exist: ${text === undefined ? "404" : `the failure ${code(text)}`}.`];
   }
-  const entry = today.node(path)?.entry;
+  const entry = laterTable.node(path)?.entry;
   if (entry === undefined || !isCommand(entry)) return [];
   const differs = (part: (of: Command) => string) => part(entry) !== part(command);
-  // When one came says nothing of the level.
+  // The level that an option is available since is no difference.
   const [before, after] = [command, entry].map((each) =>
     optionRows(optionsOf(each)).map((row) => row.map((text) => text.replace(/ Since [\d.]+\d\./, ""))),
   );
@@ -163,9 +164,9 @@ function differences(path: string, command: Command, today: Table): string[] {
     ...(changed.length > 0 ? [rows(OPTION_HEAD, changed)] : []),
     ...(left.length > 0 ? [`Without the options ${left.map(([name]) => name).join(", ")}.`] : []),
     ...(differs(bodyText) ? [bodyText(entry)] : []),
-    ...(differs(answerOf) ? [answerOf(entry)] : []),
+    ...(differs(responseOf) ? [responseOf(entry)] : []),
   ];
-  return parts.length === 0 ? [] : ["**At the level 0.43:**", ...parts];
+  return parts.length === 0 ? [] : ["**At level 0.43:**", ...parts];
 }
 
 const bodyText = ({ file }: Command) => (file === undefined ? "No body." : bodyOf(file));
@@ -173,7 +174,7 @@ const bodyText = ({ file }: Command) => (file === undefined ? "No body." : bodyO
 const switchOf = (key: string) =>
   `Needs ${code(key)} of [the node's configuration](../node-config.md): ${code(`modhost rpc config --bool ${key} true`)}.`;
 
-/** A call with what must be given. */
+/** Returns a curl command with the required arguments only. */
 function curlLine(path: string, { arguments: declared, file, returns, example = {} }: Command): string {
   const required = declared.filter(({ required }) => required === true).map(({ name }) => `arg=<${name}>`);
   const given = [...required, ...Object.entries(example).map(([name, value]) => `${name}=${value}`)];
@@ -234,13 +235,13 @@ function bodyOf({ name, help, required, many }: FileArgument): string {
   return `Body: ${code(name)} (${many === true ? "files and folders" : "a file"}, ${required === true ? "required" : "optional"}). ${prose(help)}`;
 }
 
-function answerOf({ returns, encodings }: Command): string {
+function responseOf({ returns, encodings }: Command): string {
   const more = Object.keys(encodings).map(code).join(", ");
   const encoded = more === "" ? "" : `\n\nOther encodings: ${more}.`;
-  return `${answerText(returns)}${encoded}`;
+  return `${resultText(returns)}${encoded}`;
 }
 
-function answerText({ form, shape }: Command["returns"]): string {
+function resultText({ form, shape }: Command["returns"]): string {
   if (form === "nothing") return "The response is empty.";
   if (form === "bytes") return "The response is bytes.";
   const value = exampleOf(shape);
@@ -255,7 +256,7 @@ function answerText({ form, shape }: Command["returns"]): string {
 const cid = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 const peer = "12D3KooWDNUXmH5LKRK2GBsmZ7TDGEXqHTLyjuSEdSgq9pbJWQJp";
 
-/** Texts by name of their field. */
+/** Example texts by the name of their field. */
 const texts: Readonly<Record<string, string>> = {
   ...Object.fromEntries(["Hash", "Cid", "CidStr", "Ref", "Key"].map((name) => [name, cid])),
   ...Object.fromEntries(["Peer", "ID", "Id", "Peers"].map((name) => [name, peer])),

@@ -1,23 +1,23 @@
-/** `config/modhost.config.sample.yaml`: every option, commented out. */
+/** Generates `config/modhost.config.sample.yaml`: every option, commented out. */
 import { allowedText } from "#core/config/index.ts";
 import type { OptionDeclaration } from "#core/types.ts";
 import { optionsNotice, type Section } from "./sections.ts";
 
 /**
- * Prose begins with "# ", an option with "#": taking away every "#" before a letter sets all
+ * Prose begins with "# " and an option with "#": removing every "#" before a letter sets all
  * options.
  */
 export function sample(all: readonly Section[]): string {
   const head = [
     "# yaml-language-server: $schema=./modhost.schema.json",
-    "# A modhost.config.yaml with every option of the host and its bundled modules. Take away the # before a name to",
-    "# set it. An entry of hosts takes the same options, but for those of the whole server.",
+    "# A modhost.config.yaml with every option of the host and its bundled modules. Remove the # before a name to",
+    "# set it. An entry of hosts takes the same options, except for those of the whole server.",
     `# ${optionsNotice}`,
   ];
   const blocks = all.map(({ owner, options }) => {
     const entries = Object.entries(options).map(([name, option]) => {
-      const place = `${option.per_host === false ? "Whole server only. " : ""}${marks(option)}`;
-      return `# ${option.describe}\n# ${place}Takes ${allowedText(option)}. ${defaultText(option)}\n#${name}: ${flow(option.example ?? option.default ?? placeholder(option))}\n`;
+      const traits = `${option.per_host === false ? "Whole server only. " : ""}${marks(option)}`;
+      return `# ${option.describe}\n# ${traits}Takes ${allowedText(option)}. ${defaultText(option)}\n#${name}: ${flow(option.example ?? option.default ?? placeholder(option))}\n`;
     });
     return `# ${`---- ${owner} `.padEnd(110, "-")}\n\n${entries.join("\n")}`;
   });
@@ -25,7 +25,7 @@ export function sample(all: readonly Section[]): string {
 }
 
 const marks = ({ required, secret }: OptionDeclaration): string =>
-  `${required === true ? "Required. " : ""}${secret === undefined ? "" : "Secret: shown in no log and no message. "}`;
+  `${required === true ? "Required. " : ""}${secret === undefined ? "" : "Secret: masked in logs and messages. "}`;
 
 function defaultText(option: OptionDeclaration): string {
   return option.default === undefined
@@ -33,7 +33,7 @@ function defaultText(option: OptionDeclaration): string {
     : `Default: ${JSON.stringify(option.default)}.`;
 }
 
-/** A value in YAML's flow form, on one line. */
+/** Returns a value in YAML's flow form, on one line. */
 function flow(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(flow).join(", ")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

@@ -1,4 +1,4 @@
-/** `config/modhost.schema.json`: what editors check a config file with. */
+/** Generates `config/modhost.schema.json`, with which editors check a config file. */
 import type { OptionDeclaration, OptionDeclarations } from "#core/types.ts";
 import { optionsNotice, type Section } from "./sections.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The exported declarations of the host and of the node, as they stand in the sources: what the
- * reference of types is made from.
+ * Reads the exported declarations of the host and of the node from the sources: the reference of
+ * types is made from them.
  */
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
@@ -17,9 +17,12 @@ export interface Exported {
 export interface Sources {
   /** Files of types that bundled modules export, such as that of `modhost/http_files`. */
   readonly ofModules: readonly string[];
-  /** What a file exports: its own, then what it hands on, in the order of the sources. */
+  /**
+   * Returns the exports of a file: its own, then those that it re-exports, in the order of the
+   * sources.
+   */
   exportsOf(file: string): Exported[];
-  /** The comment that a file begins with, as text. */
+  /** Returns the text of the comment at the beginning of a file. */
   introductionOf(file: string): string;
 }
 
@@ -28,13 +31,13 @@ export function exportedTypes(root: string): string[] {
   const { exports } = JSON.parse(readFileSync(`${root}package.json`, "utf8")) as {
     exports: Record<string, string | { source?: string }>;
   };
-  const sources = Object.values(exports).map((door) => (typeof door === "string" ? "" : (door.source ?? "")));
+  const sources = Object.values(exports).map((entry) => (typeof entry === "string" ? "" : (entry.source ?? "")));
   return sources
     .map((source) => source.replace(/^\.\//, ""))
     .filter((source) => /^modules\/[^/]+\/types\.ts$/.test(source));
 }
 
-/** Reads the sources below `root`; what they import from packages is not looked at. */
+/** Reads the sources below `root`, but not the packages that they import. */
 export function readSources(root: string): Sources {
   const entries = [
     "core/types.ts",
@@ -74,19 +77,19 @@ export function readSources(root: string): Sources {
     if (node === undefined) throw new Error(`${symbol.name} is exported, but not declared in the sources`);
     return node;
   };
-  const places = new Map(program.getSourceFiles().map((source, at) => [source, at]));
+  const fileOrder = new Map(program.getSourceFiles().map((source, at) => [source, at]));
   return {
     ofModules: exportedTypes(root),
     exportsOf(file) {
       const source = sourceOf(file);
       const symbol = checker.getSymbolAtLocation(source);
-      const placeOf = ({ node }: Exported) =>
-        node.getSourceFile() === source ? -1 : (places.get(node.getSourceFile()) ?? 0);
+      const orderOf = ({ node }: Exported) =>
+        node.getSourceFile() === source ? -1 : (fileOrder.get(node.getSourceFile()) ?? 0);
       const found = (symbol === undefined ? [] : checker.getExportsOfModule(symbol)).map((exported) => {
         const node = declarationOf(exported);
         return { name: exported.name, node, file: relative(root, node.getSourceFile().fileName) };
       });
-      return found.sort((a, b) => placeOf(a) - placeOf(b) || a.node.pos - b.node.pos);
+      return found.sort((a, b) => orderOf(a) - orderOf(b) || a.node.pos - b.node.pos);
     },
     introductionOf(file) {
       const [, comment = ""] = /^\/\*\*(.*?)\*\//s.exec(sourceOf(file).text) ?? [];

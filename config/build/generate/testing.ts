@@ -1,4 +1,4 @@
-/** `docs/reference/testing.md`: what `modhost/testing` exports. */
+/** Generates `docs/reference/testing.md`: the exports of `modhost/testing`. */
 import { page } from "./markdown.ts";
 import { typeLinks } from "./module_api.ts";
 import type { Sources } from "./sources.ts";

@@ -1,6 +1,6 @@
 /**
- * `docs/reference/token-scopes.md`: every form of a scope that the host and the bundled modules
- * declare.
+ * Generates `docs/reference/token-scopes.md`: every form of a scope that the host and the bundled
+ * modules declare.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { ScopeKinds } from "#core/tokens/index.ts";
@@ -9,7 +9,10 @@ import { code, page, table } from "./markdown.ts";
 
 const modules = new URL("../../../modules/", import.meta.url);
 
-/** The forms by the modules that declare them: each has its kinds in a file `scopes.ts`. */
+/**
+ * Returns the forms by the modules that declare them. Each module declares its kinds in a file
+ * `scopes.ts`.
+ */
 export async function bundledScopes(): Promise<DeclaredTokenScope[]> {
   const kinds = new ScopeKinds();
   for (const folder of readdirSync(modules).sort()) {
@@ -26,7 +29,7 @@ export async function tokenScopesPage(): Promise<string> {
   const rows = (await bundledScopes()).map(({ form, module, help }) => [code(form), module ?? "", help]);
   return page("Token scopes", "core/tokens/scopes.ts and the files scopes.ts of bundled modules", [
     introduction,
-    table(["Scope", "Module", "Opens"], rows),
+    table(["Scope", "Module", "Gives access to"], rows),
     own,
   ]);
 }

@@ -1,20 +1,20 @@
 /**
- * Declarations as Markdown: a heading, what the comment says, and the members as a table, as
- * sections or as code.
+ * Writes declarations as Markdown: a heading, the text of the comment, and the members as a table,
+ * as sections or as code.
  */
 import ts from "typescript";
 import { anchor, block, code, prose, table } from "./markdown.ts";
 import type { Exported } from "./sources.ts";
 
-/** Name of a type to the address of its heading. */
+/** Addresses of headings by the name of a type. */
 export type Links = ReadonlyMap<string, string>;
 
-/** The addresses of these declarations on one page. */
+/** Returns the addresses of these declarations on one page. */
 export function linksTo(page: string, all: readonly Exported[]): [string, string][] {
   return all.map(({ name }) => [name, `${page}#${anchor(name)}`]);
 }
 
-/** What is called before the types of what it takes and gives. */
+/** Sorts functions before the types that they take and return. */
 export function calledFirst(all: readonly Exported[]): Exported[] {
   const isCalled = ({ node }: Exported) => ts.isFunctionDeclaration(node);
   return [...all.filter(isCalled), ...all.filter((exported) => !isCalled(exported))];
@@ -24,14 +24,14 @@ export function calledFirst(all: readonly Exported[]): Exported[] {
 const methodsInTable = 6;
 
 /**
- * An interface whose members have no comments is shown as code, unless it is longer: then its own
- * comment tells all.
+ * An interface whose members have no comments is shown as code. With more members than this, only
+ * its own comment is shown.
  */
 const membersInCode = 10;
 
 type Member = ts.TypeElement | ts.ClassElement;
 
-/** The section of one declaration, under a heading of the third level. */
+/** Returns the section of one declaration, under a heading of the third level. */
 export function describe({ name, node }: Exported, links: Links): string {
   const others = new Map([...links].filter(([other]) => other !== name));
   return [`### ${name}`, commentOf(node), ...contentOf(node, others)].filter((part) => part !== "").join("\n\n");
@@ -77,7 +77,7 @@ function membersOf(node: ts.InterfaceDeclaration | ts.ClassDeclaration, links: L
   return [...inherited, ...(fields.length === 0 ? [] : [memberTable(fields, links)]), ...sections];
 }
 
-/** A base that is not exported: its members count as those of the interface. */
+/** Returns a base that is not exported: its members count as those of the interface. */
 function hiddenBase(type: ts.ExpressionWithTypeArguments): ts.InterfaceDeclaration | undefined {
   const own = type.getSourceFile().statements.filter(ts.isInterfaceDeclaration);
   const found = own.find(({ name }) => name.text === type.expression.getText());
@@ -99,13 +99,13 @@ function signature(text: string, links: Links): string[] {
   return [block(text), seeAlso(text, links)];
 }
 
-/** Links to the types that a text names. */
+/** Returns links to the types that a text mentions. */
 function seeAlso(text: string, links: Links): string {
   const named = [...links].filter(([name]) => new RegExp(`\\b${name}\\b`).test(text));
   return named.length === 0 ? "" : `Types: ${named.map(([name, address]) => `[${code(name)}](${address})`).join(", ")}`;
 }
 
-/** A type in code, with links at the names of others. */
+/** Returns a type as code, in which the names of other types are links. */
 function linked(type: string, links: Links): string {
   const names = [...type.matchAll(/\w+/g)].map(([name]) => name).filter((name) => links.has(name));
   if (names.length === 0) return code(type);
@@ -116,7 +116,7 @@ function linked(type: string, links: Links): string {
     .join(" ");
 }
 
-/** The declaration without comment, modifiers and body. */
+/** Returns the declaration without its comment, modifiers and body. */
 function headOf(node: ts.Node): string {
   const body = "body" in node && node.body !== undefined ? (node.body as ts.Node).getStart() : undefined;
   const value = ts.isPropertyDeclaration(node) ? node.initializer?.getStart() : undefined;

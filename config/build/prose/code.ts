@@ -41,7 +41,6 @@ const testFunctions: ReadonlySet<string> = new Set(["test", "it", "describe", "s
 /** Every source that breaks a rule of `codeFindings` matches a pattern. Other sources may, too. */
 const suspicious: readonly RegExp[] = [
   /(?<!\[)\]\s*=\s*\[(?!\])/,
-  /new\s+NodeError\(/,
   /\b(?:test|it|describe|suite)\(\s*["'`](?:what|who|whose|whoever|whatever|those|of) /i,
 ];
 
@@ -62,8 +61,6 @@ export function codeFindings(file: ts.SourceFile): Finding[] {
       add(node, "one assignment a statement");
     if (ts.isVariableDeclaration(node) && isTupleGolf(file, node.name, node.initializer))
       add(node, "one declaration a variable");
-    if (ts.isNewExpression(node) && node.expression.getText(file) === "NodeError" && !hasCode(file, node))
-      add(node, "a NodeError has a code: failure(CODE)");
     if (ts.isCallExpression(node) && testFunctions.has(node.expression.getText(file))) {
       const [name] = node.arguments;
       if (name !== undefined && ts.isStringLiteralLike(name) && riddle.test(name.text) && !name.text.endsWith("?"))
@@ -97,13 +94,4 @@ function isPlain(target: ts.Node): boolean {
   return ts.isBindingElement(target)
     ? target.initializer === undefined && target.dotDotDotToken === undefined
     : !ts.isSpreadElement(target) && !ts.isOmittedExpression(target);
-}
-
-function hasCode(file: ts.SourceFile, { arguments: values }: ts.NewExpression): boolean {
-  const options = values?.[1];
-  return (
-    options !== undefined &&
-    (!ts.isObjectLiteralExpression(options) ||
-      options.properties.some((property) => property.name?.getText(file) === "code" || ts.isSpreadAssignment(property)))
-  );
 }

@@ -25,7 +25,11 @@ interface SentenceRule {
  * The list stays short: a pattern with many false alarms would be worked around.
  */
 const sentenceRules: readonly SentenceRule[] = [
-  { rule: "headless sentence: say who does what", pattern: /^(?:What|Who|Whose|Whom|Whoever|Whatever|Those)\b/ },
+  {
+    rule: "headless sentence: say who does what",
+    pattern:
+      /^(?:What|Who|Whose|Whom|Whoever|Whatever|Those (?:that|which|who|whose|of|for|to|in|on|at|by|with|without|from|among|behind|below|above))\b/,
+  },
   { rule: "headless sentence: name what it belongs to", pattern: /^Of (?!course\b)\w/ },
   { rule: "headless sentence: use the noun instead of 'one'", pattern: /^One (?:of|that|which|who)\b/ },
   { rule: "negation: say what happens instead", pattern: /\b(?:no|any) more(?=[,.;:)]|$)|\bnone of both\b/i },

@@ -1,4 +1,7 @@
-/** The files and commits that are checked. A folder without git, such as an unpacked archive, works, too. */
+/**
+ * The files and commits that are checked. A folder without git, such as an unpacked archive, works,
+ * too.
+ */
 import { execFileSync } from "node:child_process";
 import { existsSync, globSync, statSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
@@ -35,7 +38,9 @@ function findFiles(root: string, below: readonly string[]): string[] {
   return files.map((path) => path.replaceAll(sep, "/")).sort();
 }
 
-/** Subjects of the commits since the rule exists: none without a repository or its whole history. */
+/**
+ * Subjects of the commits since the rule exists: none without a repository or its whole history.
+ */
 export function commitSubjects(root: string): string[] {
   if (!hasGit(root) || git(root, "rev-parse", "--is-shallow-repository").trim() === "true") return [];
   return git(root, "log", "--no-merges", "--format=%s", `--since=${SUBJECTS_SINCE}`).split("\n");

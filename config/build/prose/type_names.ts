@@ -8,7 +8,10 @@ const inside = /^(?:core|modules)\//;
 /** Pages run in browsers, and files of the scaffold are copied to new projects. */
 const outside = /^(?:core\/cli\/scaffold|modules\/\w+\/pages)\//;
 
-/** Collects the types that files export, and compares them with the names that are known to be shared. */
+/**
+ * Collects the types that files export, and compares them with the names that are known to be
+ * shared.
+ */
 export class TypeNames {
   readonly #files = new Map<string, string[]>();
 
@@ -21,7 +24,9 @@ export class TypeNames {
     }
   }
 
-  /** A name that is new in a second file, and one of the known names that fewer files share by now. */
+  /**
+   * A name that is new in a second file, and one of the known names that fewer files share by now.
+   */
   findings(known: TypeCounts): Finding[] {
     const findings: Finding[] = [];
     for (const [name, files] of this.#files) {

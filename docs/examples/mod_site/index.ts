@@ -2,7 +2,8 @@
  * A folder of web pages as a site, and what a folder alone cannot do: `modhost run ./mod_site`,
  * then http://localhost:5280/site/
  *
- * The pages lie in `www` beside this file. Routes that match better than `GET /*` are laid over it.
+ * The pages are in the folder `www` next to this file. Routes that match better than `GET /*` are
+ * laid over it.
  */
 import { join } from "node:path";
 import { json, type Module, text } from "modhost";

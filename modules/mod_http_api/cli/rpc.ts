@@ -10,14 +10,14 @@ const configOption = {
 export const command: Command = {
   name: "rpc",
   arguments: "COMMAND [ARGUMENTS]",
-  help: "Call a command of a running server's node, such as add or pin ls; without a command, list them all",
+  help: "Call a command of a running server's node, such as add or pin ls; without a command, list all commands",
   about: [
-    "It calls the server that --api names, else the one of a repo, whose file `api` has its address while it runs. The",
-    "repo is that of the config file which --config names, else of $IPFS_PATH, else of the configuration as `run` finds it",
-    "(node_repo, else repo in data_path). When no server runs there, the call fails; only where nothing names a repo and",
-    "there is no ./data/repo, the server at 127.0.0.1:5280 is called, and the standard error says so.",
-    "On a terminal many answers are tables, with sizes that people read, and what takes long tells how far it is; in a pipe,",
-    "and with --encoding, --quiet, --human, --verbose and the like, answers are what the server writes.",
+    "--api names the server. Without it, the address is in the file `api` of a repo, which exists while the server runs. The",
+    "repo is that of the config file that --config names, that of $IPFS_PATH, or that of the configuration as `run` finds it",
+    "(node_repo, by default repo in data_path). If no server runs there, the call fails. If nothing names a repo and",
+    "./data/repo does not exist, the call goes to the server at 127.0.0.1:5280, and a line on the standard error says so.",
+    "On a terminal, many responses are tables with readable sizes, and long calls show their progress. In a pipe, and with",
+    "options such as --encoding, --quiet, --human and --verbose, responses are printed as the server writes them.",
   ].join("\n"),
   verbatim: true,
   options: {

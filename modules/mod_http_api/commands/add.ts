@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   type AddEntry,
   type AddEvent,
-  NodeError,
+  failure,
   printable,
   textBytes,
   type UnixTime,
@@ -53,16 +53,24 @@ const options = {
   inline: { type: "bool", experimental: true, help: "Put small blocks into their CIDs." },
   "inline-limit": { type: "int", default: 32, experimental: true, help: "Largest block that is inlined, in bytes." },
   "pin-name": { type: "string", since: "0.43", help: "Name of the pins, at most 255 bytes." },
-  mode: { type: "uint", since: "0.43", help: "Permissions of all files and directories, such as 0644; 0 is none." },
-  mtime: { type: "int64", since: "0.43", help: "When all of them were changed, in seconds since 1970; 0 is none." },
-  "mtime-nsecs": { type: "uint", unset: [0], since: "0.43", help: "Nanoseconds of that second." },
+  mode: { type: "uint", since: "0.43", help: "Permissions of all files and directories, such as 0644; 0 for none." },
+  mtime: {
+    type: "int64",
+    since: "0.43",
+    help: "Modification time of all files and directories, in seconds since 1970; 0 for none.",
+  },
+  "mtime-nsecs": { type: "uint", unset: [0], since: "0.43", help: "Nanoseconds of the modification time." },
   "preserve-mode": { type: "bool", since: "0.43", help: "Keep the permissions that the parts of the body state." },
   "preserve-mtime": { type: "bool", since: "0.43", help: "Keep the times that the parts of the body state." },
-  "max-file-links": { type: "int", since: "0.43", help: "Links of an inner node of a file; 0 is 174." },
+  "max-file-links": {
+    type: "int",
+    since: "0.43",
+    help: "Maximum number of links of an inner node of a file; 0 means 174.",
+  },
   "max-directory-links": {
     type: "int",
     since: "0.43",
-    help: "Entries beyond which a directory is sharded, at the level 0.43; 0 is any number.",
+    help: "Number of entries above which a directory is sharded, at the level 0.43; 0 for no limit.",
   },
   "max-hamt-fanout": { type: "int", since: "0.43", help: "Slots of a shard: a power of 2 from 8 to 1024." },
   "empty-dirs": {
@@ -70,13 +78,13 @@ const options = {
     aliases: ["E"],
     default: true,
     since: "0.43",
-    help: "Keep directories without entries; those at the top stay in any case.",
+    help: "Keep empty directories; those at the top are always kept.",
   },
   "to-files": {
     type: "string",
     since: "0.43",
     mfs: "into",
-    help: "Also put it into this directory of the file namespace, if it ends with a slash; else make the only entry this path.",
+    help: "Also add it to the MFS: into this directory if the path ends with a slash, otherwise a single entry as this path.",
   },
   ...fastProvide,
 } as const;
@@ -129,7 +137,7 @@ function leaf(entry: Entry): AddEntry {
 /** Returns undefined for no time. @throws NodeError for nanoseconds without seconds */
 function timeIn(seconds: number | undefined, nanoseconds: number | undefined): UnixTime | undefined {
   if (nanoseconds !== undefined && seconds === undefined) {
-    throw new NodeError('option "mtime-nsecs" requires "mtime" to be provided as well');
+    throw failure("OPTION_CONFLICT", { reason: 'option "mtime-nsecs" requires "mtime" to be provided as well' });
   }
   return seconds === undefined || (seconds === 0 && !nanoseconds)
     ? undefined

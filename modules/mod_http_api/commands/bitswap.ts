@@ -4,7 +4,7 @@ import { type AnyCall, type Commands, defineGroup, nothing, readCommand, value, 
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { human, orNull, texts, verbose, wireNames } from "./shapes.ts";
 
-/** Capacity of the reference's provide queue; the text output shows it. */
+/** Capacity of go-ipfs's provide queue; the text output shows it. */
 const MAX_PROVIDES = 256;
 
 const counts = {
@@ -22,7 +22,7 @@ const counted = fields("Stat", counts);
 
 const about = {
   help: "Shows statistics and the wantlist of the block exchange.",
-  options: { verbose: verbose("Print the peers, too."), human },
+  options: { verbose: verbose("Also print the peers."), human },
 } as const;
 
 async function counters(node: Node) {
@@ -79,7 +79,7 @@ export const kubo043 = {
   "bitswap/stat": statKubo043,
   "stats/bitswap": statKubo043,
   "bitswap/reprovide": writeCommand({
-    help: "Announces the stored blocks to the routing system again, where they are not announced by region.",
+    help: "Announces the stored blocks to the routing system again, unless they are announced by region.",
     returns: nothing,
     run: ({ node, signal }) => node.provide.reprovide({ signal }),
   }),

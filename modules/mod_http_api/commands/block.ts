@@ -1,5 +1,5 @@
 /** Commands on single blocks. */
-import { type BlockPutOptions, NodeError, type WriteCid } from "modhost/node";
+import { type BlockPutOptions, failure, type WriteCid } from "modhost/node";
 import {
   type AnyCall,
   bytes,
@@ -35,7 +35,10 @@ const putOptions = {
   pin: { type: "bool", default: false, help: "Pin the blocks recursively." },
 } as const satisfies Options;
 
-const bigBlocks = { type: "bool", help: "Take blocks that peers do not exchange." } as const satisfies Option;
+const bigBlocks = {
+  type: "bool",
+  help: "Accept blocks that are too big to exchange with peers.",
+} as const satisfies Option;
 
 const putDeclaration = {
   help: "Stores bytes as a block.",
@@ -155,7 +158,9 @@ export const kubo043 = {
     run(call) {
       const { format, "cid-codec": cidCodec, "allow-big-block": big = false, ...options } = call.options;
       if (format !== undefined && cidCodec !== "raw") {
-        throw new NodeError('unable to use "format" (deprecated) and a custom "cid-codec" at the same time');
+        throw failure("OPTION_CONFLICT", {
+          reason: 'unable to use "format" (deprecated) and a custom "cid-codec" at the same time',
+        });
       }
       const { maxInline } = call.level;
       const maxBlock = big ? undefined : call.level.maxBlock;

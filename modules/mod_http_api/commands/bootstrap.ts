@@ -27,9 +27,9 @@ const list = readCommand({
 export const commands = {
   bootstrap: list,
   "bootstrap/add": writeCommand({
-    help: "Adds bootstrap peers, which are dialled from now on where there are too few.",
+    help: "Adds bootstrap peers, which the node dials whenever it has too few peers.",
     example: { arg: "<peer>" },
-    arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`; needed without `default`."),
+    arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`; required unless `default` is set."),
     options: {
       default: {
         type: "bool",
@@ -51,7 +51,9 @@ export const commands = {
   "bootstrap/list": list,
   "bootstrap/rm": writeCommand({
     help: "Removes bootstrap peers.",
-    arguments: peers("The peers to remove, as `<multiaddr>/p2p/<peer ID>`; `/p2p/<peer ID>` for all addresses of one."),
+    arguments: peers(
+      "The peers to remove, as `<multiaddr>/p2p/<peer ID>`, or `/p2p/<peer ID>` for all addresses of a peer.",
+    ),
     options: {
       all: { type: "bool", deprecated: true, help: "Remove all peers; use `bootstrap/rm/all` instead." },
     },
@@ -81,7 +83,7 @@ const listed = async ({ node, options }: ListCall) =>
 
 const bootstrapKubo043 = readCommand({
   ...listing,
-  options: { "expand-auto": { type: "bool", help: "Show what the word `auto` stands for in its place." } },
+  options: { "expand-auto": { type: "bool", help: "Show the values that the word `auto` stands for." } },
   run: listed,
 });
 
@@ -93,11 +95,9 @@ export const kubo043 = {
   bootstrap: bootstrapKubo043,
   "bootstrap/list": readCommand({ ...listing, group: bootstrapKubo043, run: listed }),
   "bootstrap/add": writeCommand({
-    help: "Adds bootstrap peers, which are dialled from now on where there are too few.",
+    help: "Adds bootstrap peers, which the node dials whenever it has too few peers.",
     example: { arg: "<peer>" },
-    arguments: peers(
-      "The peers to add, as `<multiaddr>/p2p/<peer ID>`, or `auto`, for which `default` is another word.",
-    ),
+    arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`, or `auto`, which `default` adds as well."),
     options: { default: { type: "bool", deprecated: true, help: "Ignored." } },
     returns,
     async run({ node, arguments: { peer } }) {

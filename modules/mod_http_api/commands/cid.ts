@@ -27,9 +27,9 @@ const tables = { names: "multicodec" } as const;
 const supported = {
   type: "bool",
   aliases: ["s"],
-  help: "Only what can be used to make blocks.",
+  help: "List only those that can be used to make blocks.",
 } as const satisfies Option;
-const numeric = { type: "bool", help: "Also print the numbers." } as const;
+const numeric = { type: "bool", help: "Also print the codes." } as const;
 const numericKubo043 = { ...numeric, aliases: ["n"] } as const;
 
 /** Returns the names, sorted by their codes. */
@@ -80,7 +80,7 @@ const formatOptions = {
 /** Returns the facts, one per line. */
 function inspectionText(found: ValueOf<typeof inspection>): string {
   const { cid, version, multibase, multicodec, multihash, cidV0, cidV1, errorMsg } = found;
-  if (errorMsg !== undefined) throw new NodeError(errorMsg);
+  if (errorMsg !== undefined) throw new NodeError("INVALID_CID", errorMsg);
   const mark = version === 0 ? ", implicit" : "";
   const hex = (code: number) => `0x${code.toString(16)}`;
   const impossible =
@@ -112,7 +112,7 @@ const inspection = fields("CidInspectRes", {
 });
 
 export const commands = {
-  cid: defineGroup({ help: "Convert CIDs, and list what they are made of." }),
+  cid: defineGroup({ help: "Convert CIDs, and list encodings, codecs and hash functions." }),
   "cid/base32": readCommand({
     help: "Converts CIDs to version 1 in base32.",
     arguments: cids,
@@ -140,7 +140,7 @@ export const commands = {
     text: formattedText,
   }),
   "cid/inspect": readCommand({
-    help: "Shows what a CID consists of.",
+    help: "Shows the parts of a CID.",
     since: "0.43",
     arguments: [{ name: "cid", required: true, stdin: "first", help: "The CID." }],
     returns: value(inspection),

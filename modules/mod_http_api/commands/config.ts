@@ -1,6 +1,6 @@
 /** The configuration of the node. */
 
-import { NodeError, printJson } from "modhost/node";
+import { failure, printJson } from "modhost/node";
 import { type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, map } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
@@ -22,7 +22,9 @@ async function textOf({ body }: FileEntry): Promise<string> {
   for await (const piece of body) {
     length += piece.length;
     if (length > MAX_DOCUMENT) {
-      throw new NodeError(`failed to decode file as config: it is longer than ${MAX_DOCUMENT} bytes`);
+      throw failure("INPUT_TOO_LARGE", {
+        reason: `failed to decode file as config: it is longer than ${MAX_DOCUMENT} bytes`,
+      });
     }
     pieces.push(piece);
   }
@@ -36,15 +38,17 @@ const config = writeCommand({
     { name: "value", secret: true, help: "The data to write." },
   ],
   options: {
-    bool: { type: "bool", help: "Write a boolean: true for the text `true`, else false." },
+    bool: { type: "bool", help: "Write a boolean: true for the text `true`, otherwise false." },
     json: { type: "bool", help: "Parse the value as JSON." },
-    "expand-auto": { type: "bool", since: "0.43", help: "Show what the word `auto` stands for in its place." },
+    "expand-auto": { type: "bool", since: "0.43", help: "Show the values that the word `auto` stands for." },
   },
   returns: value(fields("ConfigField", { Key: "string", Value: "any" })),
   async run({ node, arguments: { key, value: text }, options, level: { configRules: rules }, reportPendingKeys }) {
     const { bool, json, "expand-auto": expandAuto } = options;
     if (text !== undefined && expandAuto === true) {
-      throw new NodeError("--expand-auto can only be used for reading config values, not for setting them");
+      throw failure("OPTION_CONFLICT", {
+        reason: "--expand-auto can only be used for reading config values, not for setting them",
+      });
     }
     if (text !== undefined) await node.config.set(key, text, { bool, json, rules });
     reportPendingKeys(node.config.waiting());
@@ -67,7 +71,7 @@ export const commands = {
     text: shown,
   }),
   "config/replace": writeCommand({
-    help: "Replaces the configuration, but keeps its secrets.",
+    help: "Replaces the configuration, except for its secrets.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
     async run({ node, files, level, reportPendingKeys }) {

@@ -1,5 +1,5 @@
 /** DAG nodes of any codec. */
-import { cidWriterFor, JsonText, NodeError } from "modhost/node";
+import { cidWriterFor, failure, JsonText } from "modhost/node";
 import {
   type AnyCall,
   bytes,
@@ -44,8 +44,8 @@ export const resolveCommand = (before: "" | "/") =>
   });
 
 export const importOptions = {
-  stats: { type: "bool", since: "0.43", help: "Tell how many blocks and bytes were read." },
-  "local-only": { type: "bool", since: "0.43", help: "Pin nothing, and fetch nothing." },
+  stats: { type: "bool", since: "0.43", help: "Report how many blocks and bytes were read." },
+  "local-only": { type: "bool", since: "0.43", help: "Pin nothing and fetch nothing." },
   ...fastProvide,
 } as const satisfies Options;
 
@@ -95,7 +95,7 @@ export async function* importCars(
 
 const exportOptions = {
   progress: { type: "bool", aliases: ["p"], help: "Show progress; has no effect on the response." },
-  "local-only": { type: "bool", since: "0.43", help: "Leave out what is not stored here, and fetch nothing." },
+  "local-only": { type: "bool", since: "0.43", help: "Omit blocks that are not stored here, and fetch nothing." },
 } as const satisfies Options;
 
 type ExportCall = Pick<AnyCall, "node" | "signal" | "offline"> & {
@@ -106,9 +106,9 @@ type ExportCall = Pick<AnyCall, "node" | "signal" | "offline"> & {
 export async function exportCar(root: string, paths: boolean, { node, options, signal, offline }: ExportCall) {
   const localOnly = options["local-only"];
   if (localOnly === true && (options as { offline?: boolean }).offline === false) {
-    throw new NodeError(
-      "--local-only implies --offline and cannot be combined with --offline=false; please drop one of them",
-    );
+    throw failure("OPTION_CONFLICT", {
+      reason: "--local-only implies --offline and cannot be combined with --offline=false; please drop one of them",
+    });
   }
   const archive = node.dag.export(root, { localOnly, paths, signal, offline });
   await archive.opened;

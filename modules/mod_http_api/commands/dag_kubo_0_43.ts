@@ -1,5 +1,5 @@
 /** The `dag` commands of Kubo 0.43. */
-import { NodeError, sizeText } from "modhost/node";
+import { failure, sizeText } from "modhost/node";
 import { bytes, type Commands, raw, readCommand, stream, writeCommand } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import {
@@ -68,17 +68,21 @@ export const kubo043 = {
     help: "Stores the blocks of CAR files, and pins their roots.",
     options: {
       silent: { type: "bool", help: "Print nothing." },
-      "pin-roots": { type: "bool", help: "Pin the roots that the CAR headers name; by default, but with local-only." },
-      "allow-big-block": { type: "bool", help: "Take blocks that peers do not exchange." },
+      "pin-roots": {
+        type: "bool",
+        help: "Pin the roots that the CAR headers name; the default unless local-only is set.",
+      },
+      "allow-big-block": { type: "bool", help: "Accept blocks that are too big to exchange with peers." },
       ...importOptions,
     },
     ...importDeclaration,
     run(call) {
       const { "pin-roots": pinRoots, "local-only": localOnly = false } = call.options;
       if (localOnly && pinRoots === true) {
-        throw new NodeError(
-          "--local-only implies --pin-roots=false and cannot be combined with --pin-roots=true; please drop one of them",
-        );
+        throw failure("OPTION_CONFLICT", {
+          reason:
+            "--local-only implies --pin-roots=false and cannot be combined with --pin-roots=true; please drop one of them",
+        });
       }
       const maxBlock = call.options["allow-big-block"] === true ? undefined : call.level.maxBlock;
       return importCars(call, pinRoots ?? !localOnly, maxBlock);
@@ -91,7 +95,7 @@ export const kubo043 = {
       "input-codec": { type: "string", default: "dag-json", help: "Codec of the input." },
       pin: { type: "bool", help: "Pin the nodes." },
       hash: { type: "string", help: "Hash function to use; `Import.HashFunction`, or sha2-256, by default." },
-      "allow-big-block": { type: "bool", help: "Make blocks that peers do not exchange." },
+      "allow-big-block": { type: "bool", help: "Allow blocks that are too big to exchange with peers." },
     },
     file: { name: "object data", required: true, many: true, help: "The nodes, one file each." },
     returns: stream(fields("OutputObject", { Cid: "link" })),
@@ -108,7 +112,7 @@ export const kubo043 = {
   }),
   "dag/resolve": resolveCommand("/"),
   "dag/stat": readCommand({
-    help: "Counts the distinct blocks of DAGs, their sizes, and what they share.",
+    help: "Counts the distinct blocks of DAGs, their sizes, and the blocks that they share.",
     readOnly: true,
     arguments: [
       { name: "root", path: true, required: true, variadic: true, stdin: "lines", help: "CIDs of the roots." },

@@ -1,5 +1,5 @@
 /** `dht`: queries of the routing system. */
-import { type DhtEvent, routingEventTypes as eventTypes, NodeError, parsePeerId } from "modhost/node";
+import { type DhtEvent, routingEventTypes as eventTypes, failure, NodeError, parsePeerId } from "modhost/node";
 import { type Argument, type Commands, defineGroup, readCommand, stream, writeCommand } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { lines, texts } from "./shapes.ts";
@@ -83,7 +83,7 @@ export const printing =
 export const findPeer = (isKubo043: boolean) =>
   readCommand({
     help: "Finds the addresses of a peer.",
-    arguments: several("peerID", "The peer's ID; further ones are not looked at."),
+    arguments: several("peerID", "The peer's ID; further arguments are ignored."),
     options,
     returns,
     run: ({ node, arguments: { peerID }, signal }) =>
@@ -95,7 +95,7 @@ export const findPeer = (isKubo043: boolean) =>
 export const findProviders = (isKubo043: boolean) =>
   readCommand({
     help: "Finds peers that provide a block.",
-    arguments: several("key", `CID ${isKubo043 ? "or path " : ""}of the block; further ones are not looked at.`),
+    arguments: several("key", `CID ${isKubo043 ? "or path " : ""}of the block; further arguments are ignored.`),
     options: {
       ...options,
       "num-providers": { type: "int", aliases: ["n"], default: 20, help: "Number of providers to find." },
@@ -117,13 +117,13 @@ export const putKubo043 = writeCommand({
   arguments: [{ name: "key", required: true, help: "The name, with or without `/ipns/` before it." }],
   options: {
     ...options,
-    "allow-offline": { type: "bool", help: "While the node is offline, keep the record on this machine." },
+    "allow-offline": { type: "bool", help: "While the node is offline, store the record on this machine only." },
   },
   async *run({ node, arguments: { key }, options, files, signal, offline }) {
     const { "allow-offline": allowOffline } = options;
     const id = parsePeerId(key.replace(/^\/ipns\//, "")).toString();
     if ((offline === true || !node.lowLevel.online) && allowOffline !== true) {
-      throw new NodeError("can't put while offline: pass `--allow-offline` to override");
+      throw failure("OFFLINE_NOT_ALLOWED", { reason: "can't put while offline: pass `--allow-offline` to override" });
     }
     const how = { allowOffline, signal, offline };
     try {
@@ -146,7 +146,7 @@ const getting = { options, returns, text: printing({ [eventTypes.value]: printRe
 export const getKubo043 = readCommand({
   ...getting,
   help: "Returns the best record for a key.",
-  arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
+  arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further arguments are ignored."),
   async *run({ node, arguments: { key }, signal }) {
     for await (const { Type, Extra } of shown(node.dht.events.get(key[0] as string, { signal }))) {
       if (Type === eventTypes.value) yield { ID: "", Type, Responses: null, Extra };
@@ -181,7 +181,7 @@ export const commands = {
   "dht/get": readCommand({
     help: "Returns the best record for a key.",
     ...getting,
-    arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
+    arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further arguments are ignored."),
     run: ({ node, arguments: { key }, signal }) => shown(node.dht.events.get(key[0] as string, { signal })),
   }),
   "dht/provide": provide(false),
@@ -195,7 +195,7 @@ export const commands = {
   }),
   "dht/query": readCommand({
     help: "Finds the peers that are nearest to an ID.",
-    arguments: several("peerID", "The ID; further ones are not looked at."),
+    arguments: several("peerID", "The ID; further arguments are ignored."),
     options,
     returns,
     run: ({ node, arguments: { peerID }, signal }) => shown(node.dht.events.query(peerID[0] as string, { signal })),

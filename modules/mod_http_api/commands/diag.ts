@@ -1,6 +1,6 @@
 /** `diag`: running commands and facts about the system. */
 
-import { formatDuration, NodeError, parseDuration, quote } from "modhost/node";
+import { failure, formatDuration, parseDuration, quote } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import { bytes, type Commands, defineGroup, nothing, raw, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
@@ -15,7 +15,7 @@ const entry = fields("ReqLogEntry", {
   ID: "int",
 });
 
-/** Go's zero time. */
+/** Go's zero time, for a command that has not ended. */
 const never = "0001-01-01T00:00:00Z";
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -37,7 +37,7 @@ function cells(shown: ValueOf<typeof entry>, verbose: boolean, now: number): str
   return verbose ? [String(ID), Command, ...detail, ...facts] : [Command, ...facts];
 }
 
-/** The default collectors, in the order of the reference. */
+/** The default collectors, in the order of Kubo. */
 const collectors = [
   ...["goroutines-stack", "goroutines-pprof", "version", "heap", "allocs"],
   ...["bin", "cpu", "mutex", "block", "trace"],
@@ -52,7 +52,11 @@ function requireDuration(rate: string): void {
     parseDuration(rate);
   } catch (error) {
     const { message } = error as Error;
-    throw new NodeError(`failed to parse block profile rate ${quote(rate)}: ${message}`, { cause: error });
+    throw failure(
+      "DURATION_INVALID",
+      { reason: `failed to parse block profile rate ${quote(rate)}: ${message}` },
+      error,
+    );
   }
 }
 
@@ -103,7 +107,7 @@ export const commands = {
     },
   }),
   "diag/healthy": readCommand({
-    help: "Says that the node answers calls, and reads blocks.",
+    help: "Checks that the node responds to calls and can read blocks.",
     since: "0.43",
     returns: value("string"),
     async run({ node }) {
@@ -112,9 +116,9 @@ export const commands = {
     },
   }),
   "diag/profile": readCommand({
-    help: "Collects what tells why the process is slow: a ZIP archive.",
+    help: "Collects profiles of the process in a ZIP archive.",
     about:
-      "`version`, `heap` (statistics, no contents of the memory), `goroutines-stack` (what keeps the event loop), `cpu` and `allocs` (samples, which the tools of Chromium open) are from V8 and Node. Node has no counterpart of the others: `left_out.json` names those that were asked for.",
+      "The collectors `version`, `heap` (statistics without contents of the memory), `goroutines-stack` (handles that keep the event loop alive), `cpu` and `allocs` (samples that the tools of Chromium can open) use V8 and Node.js. Node.js has no counterpart of the other collectors: `left_out.json` names those that were requested.",
     since: "0.43",
     example: { "profile-time": "0s" },
     options: {
@@ -122,16 +126,16 @@ export const commands = {
         type: "string",
         aliases: ["o"],
         default: "./ipfs-profile-[timestamp].zip",
-        help: "Where clients store it; has no effect here.",
+        help: "File in which clients store it; has no effect here.",
       },
       collectors: { type: "list", default: collectors, help: "What to collect." },
       "profile-time": {
         type: "string",
         default: "30s",
-        help: "For how long samples are taken, 1h at most and for one call at a time; 0 takes none.",
+        help: "How long to take samples: at most 1h, and for one call at a time; 0 takes none.",
       },
-      "mutex-profile-fraction": { type: "int", default: 4, help: "Of Go's runtime; has no effect here." },
-      "block-profile-rate": { type: "string", default: "1ms", help: "Of Go's runtime; has no effect here." },
+      "mutex-profile-fraction": { type: "int", default: 4, help: "For Go's runtime; has no effect here." },
+      "block-profile-rate": { type: "string", default: "1ms", help: "For Go's runtime; has no effect here." },
     },
     returns: raw,
     run({ node, options: { collectors, "profile-time": profileTime, "block-profile-rate": rate }, signal }) {

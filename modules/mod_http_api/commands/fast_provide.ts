@@ -5,13 +5,13 @@ export const fastProvide = {
   "fast-provide-root": {
     type: "bool",
     since: "0.43",
-    help: "Tell the network at once that it is here, by default; otherwise in the next round.",
+    help: "Announce the content at once, which is the default; otherwise in the next round.",
   },
-  "fast-provide-dag": { type: "bool", since: "0.43", help: "Tell of all that is below it as well; implied here." },
+  "fast-provide-dag": { type: "bool", since: "0.43", help: "Also announce everything below it; always done here." },
   "fast-provide-wait": {
     type: "bool",
     since: "0.43",
-    help: "Wait until the network is told, and fail if it cannot be.",
+    help: "Wait until the content is announced, and fail if that is not possible.",
   },
 } as const satisfies Options;
 
@@ -61,7 +61,7 @@ interface Decision {
   readonly isSelected: boolean;
 }
 
-/** Returns the lines that the reference logs about the decision. */
+/** Returns the lines that Kubo logs about the decision. */
 function linesOf(node: Call["node"], { announce, waits, isSelected }: Decision): readonly string[] {
   if (announce === false) {
     return ["skipped: disabled by flag or config", ...(waits ? ["wait-flag-ignored"] : [])];

@@ -17,7 +17,7 @@ const mapValues = <T, U>(record: Readonly<Record<string, T>>, map: (value: T) =>
   Object.fromEntries(Object.entries(record).map(([key, one]) => [key, map(one)]));
 
 export const commands = {
-  file: defineGroup({ help: "Older names of commands on files." }),
+  file: defineGroup({ help: "Older names of file commands." }),
   "file/ls": readCommand({
     help: "Lists directories; use `ls` instead.",
     deprecated: true,

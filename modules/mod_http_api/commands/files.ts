@@ -139,16 +139,16 @@ export const commands = {
     group,
     since: "0.43",
     help: "Sets the permissions of a file or directory.",
-    arguments: [{ name: "mode", required: true, help: "Octal digits, such as 0644; 0 is none." }, ...path("change")],
+    arguments: [{ name: "mode", required: true, help: "Octal digits, such as 0644; 0 for none." }, ...path("change")],
     returns: nothing,
     run: (call) => call.node.files.chmod(call.arguments.path, call.arguments.mode, changeOptions(call)),
   }),
   "files/cp": writeCommand({
     group,
     help: "Adds a file or directory to the namespace; its blocks are not copied.",
-    arguments: [source("copy", "What: a path such as `/ipfs/<cid>`, or one of the namespace."), dest],
+    arguments: [source("copy", "The source: a path such as `/ipfs/<cid>`, or a path in the namespace."), dest],
     options: {
-      force: { type: "bool", since: "0.43", help: "Replace a file that is there." },
+      force: { type: "bool", since: "0.43", help: "Replace an existing file." },
       parents: { type: "bool", aliases: ["p"], since: "0.43", help: "Create missing parent directories." },
     },
     returns: nothing,
@@ -182,7 +182,7 @@ export const commands = {
     async run({ node, arguments: { path }, options: { long = false }, signal, offline, cidText }) {
       const write = cidText();
       const listing = await node.files.listing(path, { long, signal, offline });
-      // Like the reference, writes the CIDs of directory entries in their own base and ignores the
+      // Like go-ipfs, writes the CIDs of directory entries in their own base and ignores the
       // requested one.
       return new EntryListing(listing, listing.type === "file" ? write : cidWriter({}));
     },
@@ -223,7 +223,7 @@ export const commands = {
   "files/rm": writeCommand({
     group,
     help: "Removes a file, or a directory with `recursive`.",
-    arguments: [{ ...removedPaths, help: "What to remove; further arguments are ignored." }],
+    arguments: [{ ...removedPaths, help: "The path to remove; further arguments are ignored." }],
     options: removeOptions,
     returns: nothing,
     run(call) {
@@ -234,11 +234,11 @@ export const commands = {
   "files/touch": writeCommand({
     group,
     since: "0.43",
-    help: "Sets the time at which a file or directory was changed.",
+    help: "Sets the modification time of a file or directory.",
     arguments: path("change"),
     options: {
-      mtime: { type: "int64", help: "Seconds since 1970; 0 and nothing are the present moment." },
-      "mtime-nsecs": { type: "uint", help: "Nanoseconds of that second." },
+      mtime: { type: "int64", help: "Seconds since 1970; 0 or no value means now." },
+      "mtime-nsecs": { type: "uint", help: "Nanoseconds of the modification time." },
     },
     returns: nothing,
     run(call) {

@@ -3,7 +3,7 @@
  * and `files/rm` tries to remove every path.
  */
 import { posix } from "node:path";
-import { NodeError } from "modhost/node";
+import { failure, NodeError } from "modhost/node";
 import { type Commands, readCommand, stream, writeCommand } from "../rpc/command.ts";
 import { aboutChcid, aboutRead, changeOptions, group, path, readAt, removedPaths, removeOptions } from "./files.ts";
 
@@ -21,9 +21,10 @@ export const kubo043 = {
     run(call) {
       const { path } = call.arguments;
       if (/^\/+$/.test(path)) {
-        throw new NodeError(
-          "cannot change CID format of the MFS root; use 'ipfs config Import.CidVersion' and 'ipfs config Import.HashFunction' instead",
-        );
+        throw failure("FILES_CHANGE_REFUSED", {
+          reason:
+            "cannot change CID format of the MFS root; use 'ipfs config Import.CidVersion' and 'ipfs config Import.HashFunction' instead",
+        });
       }
       return call.node.files.chcid(path, changeOptions(call));
     },
@@ -34,11 +35,10 @@ export const kubo043 = {
       try {
         return await readAt(call);
       } catch (error) {
-        const isAbsent =
-          NodeError.is(error) && (error.code === "FILE_NOT_FOUND" || /^cannot access /.test(error.message));
+        const isAbsent = NodeError.is(error) && (error.code === "FILE_NOT_FOUND" || error.code === "PATH_THROUGH_FILE");
         if (!isAbsent) throw error;
         const text = `${posix.normalize(call.arguments.path)}: ${error.message}`;
-        throw new NodeError(text, { code: error.code, cause: error });
+        throw new NodeError(error.code, text, { cause: error });
       }
     },
   }),
@@ -51,9 +51,9 @@ export const kubo043 = {
     async *run(call) {
       const { recursive, force, flush } = call.options;
       if (!flush) {
-        throw new NodeError(
-          "files rm always flushes for safety. The --flush flag cannot be set to false for this command",
-        );
+        throw failure("OPTION_INVALID", {
+          reason: "files rm always flushes for safety. The --flush flag cannot be set to false for this command",
+        });
       }
       let failed = false;
       for (const path of call.arguments.path) {
@@ -66,7 +66,7 @@ export const kubo043 = {
           yield path.startsWith("/") ? `${posix.normalize(path)}: ${text}` : `${path} is not a valid path: ${text}`;
         }
       }
-      if (failed) throw new NodeError("can't remove some files");
+      if (failed) throw failure("ITEM_FAILED", { reason: "can't remove some files" });
     },
     text: (message) => `${message}\n`,
   }),

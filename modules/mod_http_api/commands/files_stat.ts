@@ -42,7 +42,7 @@ interface StatFlags {
 function formatOf({ format, hash, size }: StatFlags, usual: string, fault = ""): string {
   if ([hash === true, size === true, format !== usual].filter(Boolean).length > 1) {
     const message = `${fault}format was set by multiple options. Only one format option is allowed`;
-    throw new NodeError(message, { kind: "client" });
+    throw new NodeError("OPTION_CONFLICT", message, { kind: "client" });
   }
   if (hash === true) return "<hash>";
   return size === true ? "<cumulsize>" : format;

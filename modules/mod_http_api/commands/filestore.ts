@@ -103,7 +103,7 @@ const verifyOptionsKubo043 = {
   ...verifying.options,
   "remove-bad-blocks": {
     type: "bool",
-    help: "Forget blocks whose bytes are not as they were, pinned ones too; `pin/verify` tells of those afterwards.",
+    help: "Forget blocks whose bytes have changed, including pinned ones, which `pin/verify` then reports.",
   },
 } as const satisfies Options;
 

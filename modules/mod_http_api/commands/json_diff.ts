@@ -1,4 +1,4 @@
-/** A line-by-line diff of two JSON documents in terminal colours, as the reference prints it. */
+/** A line-by-line diff of two JSON documents in terminal colours, as go-ipfs prints it. */
 import { isDeepStrictEqual } from "node:util";
 import { goJson } from "modhost/node";
 
@@ -17,7 +17,7 @@ export function jsonDiff(before: JsonObject, after: JsonObject): string {
 }
 
 interface Member {
-  /** Empty for list items. */
+  /** Name of the member; empty for list items. */
   readonly key: string;
   readonly before: unknown;
   readonly after: unknown;

@@ -95,7 +95,7 @@ export const commands = {
   }),
   "key/import": writeCommand({
     help: "Imports a key.",
-    arguments: [name("name", "The name that it gets.")],
+    arguments: [name("name", "Name for the key.")],
     options: {
       "ipns-base": nameBase,
       format: {
@@ -103,15 +103,15 @@ export const commands = {
         aliases: ["f"],
         default: "libp2p-protobuf-cleartext",
         since: "0.43",
-        help: "Format of the file: `libp2p-protobuf-cleartext`, as `key/export` gives it, or `pem-pkcs8-cleartext`.",
+        help: "Format of the file: `libp2p-protobuf-cleartext`, as `key/export` writes it, or `pem-pkcs8-cleartext`.",
       },
       "allow-any-key-type": {
         type: "bool",
         since: "0.43",
-        help: "Take keys that are neither Ed25519, RSA nor secp256k1.",
+        help: "Accept keys that are neither Ed25519, RSA nor secp256k1.",
       },
     },
-    file: { name: "key", required: true, help: "The file, as `key/export` gives it." },
+    file: { name: "key", required: true, help: "The file, as `key/export` writes it." },
     returns: value(keyOutput),
     async run({ node, arguments: { name }, options, files, level }) {
       const { "ipns-base": ipnsBase, format } = options;
@@ -124,7 +124,7 @@ export const commands = {
   "key/list": listing(),
   "key/rename": writeCommand({
     help: "Renames a key.",
-    arguments: [name("name", "The name that it has."), name("newName", "The name that it gets.")],
+    arguments: [name("name", "Current name of the key."), name("newName", "New name of the key.")],
     options: {
       force: { type: "bool", aliases: ["f"], help: "Replace an existing key of that name." },
       "ipns-base": nameBase,
@@ -149,9 +149,9 @@ export const commands = {
     text: (listed, { options }) => listText(listed, options.l === true),
   }),
   "key/rotate": writeCommand({
-    help: "Replaces the identity of the node from its next start on, and keeps the current one as a key.",
+    help: "Replaces the identity of the node at its next start, and stores the current identity as a key.",
     options: {
-      oldkey: { type: "string", aliases: ["o"], help: "Name under which the current identity is kept." },
+      oldkey: { type: "string", aliases: ["o"], help: "Name under which the current identity is stored." },
       ...made,
     },
     returns: raw,
@@ -176,7 +176,7 @@ export const commands = {
     help: "Verifies a signature of `key/sign`.",
     since: "0.43",
     options: {
-      ...signer("An own key by name, or the peer ID or IPNS name of another."),
+      ...signer("A key of this node by name, or the peer ID or IPNS name of another node."),
       signature: { type: "string", aliases: ["s"], default: "", help: "The signature, as multibase text." },
     },
     file: { name: "data", required: true, help: "The data." },

@@ -72,10 +72,13 @@ export const commands = {
 
 export const kubo043 = {
   "log/level": writeCommand({
-    help: "Sets the lowest level that is logged, or tells it.",
+    help: "Sets or shows the lowest level that is logged.",
     arguments: [
       { name: "subsystem", help: "Subsystem, as listed by `log/ls`; `all` or `*` for all of them." },
-      { name: "level", help: "debug, info, warn, error, dpanic, panic or fatal; `default` for that of the others." },
+      {
+        name: "level",
+        help: "debug, info, warn, error, dpanic, panic or fatal; `default` for the level of the other subsystems.",
+      },
     ],
     returns: value(fields("LevelOutput", { "Message?": "string", "Levels?": map("string") })),
     async run({ node, arguments: { subsystem, level } }) {

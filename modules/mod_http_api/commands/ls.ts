@@ -69,7 +69,7 @@ const shownKubo043 = (write: WriteCid): Shown<LsLinkKubo043> => ({
 
 const NO_TIME = "0001-01-01T00:00:00Z";
 
-/** Like the reference, gives a node that has a mode but no time the time 1970. */
+/** Like Kubo, gives a node that has a mode but no time the time 1970. */
 function factsOf({ type, mode, mtime }: NodeLink): Pick<LsLinkKubo043, "Mode" | "ModTime"> {
   const time = mtime ?? (mode === undefined ? undefined : { seconds: 0, nanoseconds: 0 });
   return {

@@ -1,5 +1,5 @@
 /** `mount`: mounts the node as folders of this machine. */
-import { NodeError } from "modhost/node";
+import { failure } from "modhost/node";
 import { type Commands, type Option, value, writeCommand } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 
@@ -7,7 +7,7 @@ const mountFolder = (what: string, ...aliases: readonly string[]) =>
   ({
     type: "string",
     aliases,
-    help: `Folder where ${what} are mounted; by default what the config says.`,
+    help: `Folder where ${what} are mounted; by default the one in the config.`,
   }) as const satisfies Option;
 
 export const commands = {
@@ -20,14 +20,15 @@ export const commands = {
         type: "string",
         aliases: ["m"],
         since: "0.43",
-        help: "Fails: the namespace of `files` is not mounted; change it by `files`.",
+        help: "Always fails, because the namespace of `files` cannot be mounted; use the `files` commands instead.",
       },
     },
     returns: value(
       fields("Config", { IPFS: "string", IPNS: "string", FuseAllowOther: "bool", STORE: "string", NAME: "string" }),
     ),
     async run({ node, level, options: { "ipfs-path": ipfsPath, "ipns-path": ipnsPath, "mfs-path": mfsPath } }) {
-      if (mfsPath !== undefined) throw new NodeError("mfs-path: the namespace of `files` cannot be mounted");
+      if (mfsPath !== undefined)
+        throw failure("NOT_SUPPORTED", { reason: "mfs-path: the namespace of `files` cannot be mounted" });
       const { sharding, importDefaults, joinsLeaf, maxChunk } = level;
       const how = { sharding, importDefaults, joinsLeaf, maxChunk };
       const { ipfs, ipns, fuseAllowOther, store, name } = await node.mount({ ipfsPath, ipnsPath, ...how });

@@ -1,5 +1,5 @@
 /** `multibase`: encodes and decodes multibase text. */
-import { NodeError } from "modhost/node";
+import { failure } from "modhost/node";
 import { bytes, type Commands, defineGroup, type FileArgument, raw, readCommand } from "../rpc/command.ts";
 import type { FileTree } from "../rpc/uploads.ts";
 import { basesCommand } from "./cid.ts";
@@ -14,14 +14,14 @@ async function bodyOf(files: FileTree): Promise<AsyncIterable<Uint8Array>> {
   try {
     return (await files.one()).body;
   } catch (error) {
-    throw new NodeError(`failed to access file: ${(error as Error).message}`, { cause: error });
+    throw failure("INPUT_INVALID", { reason: `failed to access file: ${(error as Error).message}` }, error);
   }
 }
 
 export const commands = {
-  multibase: defineGroup({ help: "Write bytes as multibase text, and read it.", since: "0.43" }),
+  multibase: defineGroup({ help: "Encode and decode multibase text.", since: "0.43" }),
   "multibase/encode": readCommand({
-    help: "Writes bytes as multibase text.",
+    help: "Encodes bytes as multibase text.",
     since: "0.43",
     file: { name: "file", required: true, help: "The bytes." },
     options: base,
@@ -36,7 +36,7 @@ export const commands = {
     run: async ({ node, files }) => bytes(await node.multibase.decode(await bodyOf(files))),
   }),
   "multibase/transcode": readCommand({
-    help: "Writes multibase text in another base.",
+    help: "Converts multibase text to another base.",
     since: "0.43",
     file: encoded,
     options: base,

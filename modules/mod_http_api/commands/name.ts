@@ -46,15 +46,15 @@ async function* paths(found: AsyncIterable<string>): AsyncGenerator<ValueOf<type
 const delegated = {
   type: "bool",
   since: "0.43",
-  help: "Publish over the routers of Ipns.DelegatedPublishers.",
+  help: "Only use the routers of Ipns.DelegatedPublishers.",
 } as const satisfies Option;
 
 const publishing = (lifetime: string, cached: Omit<Option & { readonly type: "string" }, "help">) =>
   writeCommand({
     help: "Publishes a path under a name.",
-    about: `A node that is connected to nobody, as a new one is, answers \`failed to find any peer in table\`; the name stands for the new
-path here all the same. With \`allow-offline=true\` that is no failure, as in later versions of the reference; nor is it one that the
-node was started without a network. With \`offline=true\` beside it, the node does not try to tell others.`,
+    about: `A node without connections, such as a new one, fails with \`failed to find any peer in table\`, but on this machine the name
+resolves to the new path nevertheless. With \`allow-offline=true\` the call succeeds, as in later versions of go-ipfs, even if the
+node was started without a network. With \`offline=true\` in addition, the node does not try to publish the record.`,
     arguments: [{ name: "ipfs-path", path: true, required: true, stdin: "first", help: "The path." }],
     options: {
       resolve: { type: "bool", default: true, help: "Check first that the path can be resolved." },
@@ -70,12 +70,16 @@ node was started without a network. With \`offline=true\` beside it, the node do
       quieter: { type: "bool", aliases: ["Q"], help: "Print only the name." },
       "ipns-base": nameBase,
       "allow-delegated": delegated,
-      sequence: { type: "uint64", since: "0.43", help: "Number of the record, above that of the last one." },
+      sequence: {
+        type: "uint64",
+        since: "0.43",
+        help: "Sequence number of the record, greater than that of the last one.",
+      },
       v1compat: {
         type: "bool",
         default: true,
         since: "0.43",
-        help: "Sign as programs before 2021 check it, too.",
+        help: "Also add the signature that programs before 2021 check.",
       },
     },
     returns: value(fields("IpnsEntry", { Name: "string", Value: "string" })),
@@ -101,7 +105,7 @@ export const commands = {
       bytes(await node.name.get(name, { signal, offline })),
   }),
   "name/put": writeCommand({
-    help: "Takes a record that was signed elsewhere, and hands it to the routing system.",
+    help: "Accepts a record that was signed elsewhere, and publishes it.",
     since: "0.43",
     arguments: [{ name: "name", required: true, help: "The name." }],
     file: { name: "record", required: true, help: "The record." },
@@ -122,10 +126,10 @@ export const commands = {
     text: ({ Name, Value }, { options }) => (options.quiet ? "" : `Published to ${Name}: ${printable(Value)}\n`),
   }),
   "name/inspect": readCommand({
-    help: "Shows what stands in a record, and whether it is valid for a name.",
+    help: "Shows the contents of a record, and whether it is valid for a name.",
     since: "0.43",
     options: {
-      verify: { type: "string", help: "A name that the record is to be valid for." },
+      verify: { type: "string", help: "Name to verify the record for." },
       dump: { type: "bool", default: true, help: "Also show the bytes." },
     },
     file: { name: "record", required: true, help: "The record." },
@@ -150,7 +154,7 @@ export const commands = {
       };
     },
   }),
-  "name/pubsub": defineGroup({ help: "Manage names over pubsub." }),
+  "name/pubsub": defineGroup({ help: "Manage IPNS over pubsub." }),
   "name/pubsub/cancel": writeCommand({
     help: "Ends the subscription to a name.",
     arguments: [{ name: "name", required: true, help: "The name." }],
@@ -159,7 +163,7 @@ export const commands = {
     text: ({ Canceled }) => (Canceled ? "canceled\n" : "no subscription\n"),
   }),
   "name/pubsub/state": readCommand({
-    help: "Shows whether names over pubsub are enabled.",
+    help: "Shows whether IPNS over pubsub is enabled.",
     returns: value(fields("ipnsPubsubState", { Enabled: "bool" })),
     run: async ({ node }) => wireNames(await node.name.pubsub.state()),
     text: ({ Enabled }) => (Enabled ? "enabled\n" : "disabled\n"),
@@ -182,7 +186,7 @@ export const commands = {
       "dht-record-count": {
         type: "uint",
         aliases: ["dhtrc"],
-        help: "Number of records to ask the routing system for.",
+        help: "Number of records to request from the routing system.",
       },
       "dht-timeout": {
         type: "string",

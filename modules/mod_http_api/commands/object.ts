@@ -3,8 +3,8 @@ import {
   type ByteSource,
   type DagPbLink,
   encodeDagPb,
+  failure,
   GoText,
-  NodeError,
   type ObjectEdit,
   parseCid,
   printable,
@@ -34,7 +34,7 @@ import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { human, verbose } from "./shapes.ts";
 
 const objectLink = fields("Link", { Name: "string", Hash: "string", Size: "uint64" });
-/** `Links` is omitted where the reference omits it. */
+/** `Links` is omitted where go-ipfs omits it. */
 const hashed = fields("Object", { "Hash?": "string", "Links?": [objectLink] });
 const object = value(hashed);
 
@@ -64,7 +64,7 @@ const patch = defineGroup({
   help: "Create a changed copy of a node.",
   deprecated: true,
   options: {
-    "allow-big-block": { type: "bool", since: "0.43", help: "Also make a node that peers do not exchange." },
+    "allow-big-block": { type: "bool", since: "0.43", help: "Allow nodes that are too big to exchange with peers." },
   },
 });
 
@@ -135,7 +135,7 @@ async function unlinked(call: EditCall<typeof rmLink.arguments>, onlyDirectories
 }
 
 const anyNode = {
-  "allow-non-unixfs": { type: "bool", help: "Also change what is no plain directory of UnixFS." },
+  "allow-non-unixfs": { type: "bool", help: "Also change nodes that are not plain UnixFS directories." },
 } as const satisfies Options;
 
 const changeTypes = { added: 0, removed: 1, changed: 2 } as const;
@@ -195,7 +195,8 @@ export const commands = {
     async run({ node, arguments: { key }, options: { "data-encoding": encoding }, signal, offline, cidText }) {
       const write = cidText("kept");
       const { Links, Data } = await node.object.get(key, { signal, offline });
-      if (encoding !== "text" && encoding !== "base64") throw new NodeError("unknown data field encoding");
+      if (encoding !== "text" && encoding !== "base64")
+        throw failure("OPTION_INVALID", { reason: "unknown data field encoding" });
       const text = encoding === "text" ? Data : Buffer.from(Buffer.from(Data).toString("base64"));
       return { Links: linkLines(Links, write), Data: new GoText(text) };
     },

@@ -31,7 +31,7 @@ const foreground = {
   foreground: {
     type: "bool",
     aliases: ["f"],
-    help: "Do not end the answer, and stop listening when the client leaves.",
+    help: "Keep the response open, and stop listening when the client disconnects.",
   },
 } as const satisfies Options;
 
@@ -51,7 +51,7 @@ async function* untilLeft({ node, signal }: Pick<AnyCall, "node" | "signal">, li
 }
 
 async function* noValues(): AsyncGenerator<State, void, undefined> {
-  // The command reports nothing.
+  // The command has no output.
 }
 
 const forwardArguments = [
@@ -67,7 +67,7 @@ const listenOptions = {
 
 const needs = "Experimental.Libp2pStreamMounting";
 
-/** Like the reference, prints the heading before every row. */
+/** Like go-ipfs, prints the heading before every row. */
 const table = (rows: readonly (readonly string[])[], heading: readonly string[], showHeading: boolean | undefined) =>
   columns(showHeading === true ? rows.flatMap((row) => [heading, row]) : rows, 2);
 
@@ -79,9 +79,9 @@ export const commands = {
     example: { all: "true" },
     options: {
       all: { type: "bool", aliases: ["a"], help: "Stop all listeners." },
-      protocol: matching("p", "Stop those of this protocol."),
-      "listen-address": matching("l", "Stop those that listen here."),
-      "target-address": matching("t", "Stop those that lead here."),
+      protocol: matching("p", "Stop listeners for this protocol."),
+      "listen-address": matching("l", "Stop listeners at this address."),
+      "target-address": matching("t", "Stop listeners that forward to this address."),
     },
     returns: value("int"),
     async run({

@@ -1,6 +1,6 @@
 /** `pin`: the pins of this node. */
 import { setTimeout as pause } from "node:timers/promises";
-import { goJson, NodeError, type PinLsResult, type SortedPin, type SortedPins } from "modhost/node";
+import { failure, goJson, type PinLsResult, type SortedPin, type SortedPins } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import {
   type AnyCall,
@@ -147,8 +147,8 @@ const aboutList = {
     },
     quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
     stream: { type: "bool", aliases: ["s"], help: "Return pins as they are found." },
-    names: { type: "bool", since: "0.43", help: "Tell the names of pins, at the level 0.43." },
-    name: { type: "string", aliases: ["n"], since: "0.43", help: "Only pins whose name has this in it." },
+    names: { type: "bool", since: "0.43", help: "Show the names of pins, at the level 0.43." },
+    name: { type: "string", aliases: ["n"], since: "0.43", help: "List only pins whose name contains this text." },
   },
 } as const;
 
@@ -259,7 +259,7 @@ type VerifyCall = Pick<AnyCall, "node" | "signal" | "cidText"> & {
 async function* verified({ node, options, signal, cidText }: VerifyCall): AsyncGenerator<VerifiedPin> {
   const { verbose, quiet } = options;
   if (verbose === true && quiet === true) {
-    throw new NodeError("the --verbose and --quiet options can not be used at the same time");
+    throw failure("OPTION_CONFLICT", { reason: "the --verbose and --quiet options can not be used at the same time" });
   }
   const write = cidText();
   for await (const { cid, ok: Ok, badNodes } of node.pin.verify({ verbose, signal })) {

@@ -8,10 +8,10 @@ const since = "0.43";
 
 /** `provide/stat`, which is also named `stats/provide`. */
 export const stat = readCommand({
-  help: "Shows the figures of announcements to the routing system.",
+  help: "Shows statistics of announcements to the routing system.",
   since,
   options: {
-    lan: { type: "bool", help: "Of announcements to the local network; here they are those of all." },
+    lan: { type: "bool", help: "Show announcements to the local network; here, the statistics always cover all." },
     all: { type: "bool", aliases: ["a"], help: "Print everything." },
     compact: { type: "bool", help: "Print it in two columns; requires `all`." },
     ...sections,
@@ -24,9 +24,9 @@ export const stat = readCommand({
 });
 
 export const commands = {
-  provide: defineGroup({ help: "Look at and control announcements to the routing system.", since, experimental: true }),
+  provide: defineGroup({ help: "Inspect and control announcements to the routing system.", since, experimental: true }),
   "provide/clear": writeCommand({
-    help: "Forgets what waits to be announced for the first time. What is announced again is not touched.",
+    help: "Clears the queue of first announcements. Regular announcements continue.",
     since,
     options: { quiet: { type: "bool", aliases: ["q"], help: "Print nothing." } },
     returns: stream("int"),
@@ -37,7 +37,7 @@ export const commands = {
     text: (count) => `removed ${count} items from provide queue\n`,
   }),
   "provide/once": writeCommand({
-    help: "Announces blocks that are stored here, once, in the background.",
+    help: "Announces stored blocks once, in the background.",
     since,
     arguments: [
       { name: "cid", path: true, required: true, variadic: true, stdin: "lines", help: "CIDs of the blocks." },

@@ -2,19 +2,19 @@
  * Formats the metrics of announcements as text: a summary, selected sections, or all of them, in
  * one or two columns.
  */
-import { formatDuration, NodeError } from "modhost/node";
+import { failure, formatDuration } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import type { Options } from "../rpc/command.ts";
 import type { ShownStats, ShownSweep } from "./provide_shapes.ts";
 
 /** Options that select sections of the text. */
 export const sections = {
-  connectivity: { type: "bool", help: "Print whether there are peers." },
-  network: { type: "bool", help: "Print what is known of the peers." },
-  schedule: { type: "bool", help: "Print what is announced again, and when." },
+  connectivity: { type: "bool", help: "Print whether the node has peers." },
+  network: { type: "bool", help: "Print facts about the peers." },
+  schedule: { type: "bool", help: "Print the regular announcements, and when they are due." },
   timings: { type: "bool", help: "Print times and intervals." },
-  workers: { type: "bool", help: "Print what workers do." },
-  operations: { type: "bool", help: "Print what was announced." },
+  workers: { type: "bool", help: "Print the state of the workers." },
+  operations: { type: "bool", help: "Print the announcements so far." },
   queues: { type: "bool", help: "Print what waits." },
 } as const satisfies Options;
 
@@ -208,12 +208,13 @@ export function provideText({ Sweep: stats, Legacy: legacy }: ShownStats, choice
   const names = Object.keys(made) as SectionName[];
   const chosen = names.filter((name) => choice.all === true || choice[name] === true);
   if (legacy !== null) {
-    if (chosen.length > 0) throw new NodeError("cannot use flags with legacy provide stats");
+    if (chosen.length > 0) throw failure("OPTION_CONFLICT", { reason: "cannot use flags with legacy provide stats" });
     return legacyText(legacy);
   }
-  if (stats === null) throw new NodeError("no provide stats available");
+  if (stats === null) throw failure("FEATURE_OFF", { reason: "no provide stats available" });
   if (stats.closed) return "Provider is closed\n";
-  if (choice.compact === true && choice.all !== true) throw new NodeError("--compact requires --all flag");
+  if (choice.compact === true && choice.all !== true)
+    throw failure("OPTION_CONFLICT", { reason: "--compact requires --all flag" });
   if (chosen.length === 0) {
     const summary = names.flatMap((name) => made[name](stats).lines.filter((each) => isIn(each, "summary")));
     return table(summary.map((each) => cellsOf(each, "")));

@@ -1,6 +1,6 @@
 /** `pubsub`: publish and subscribe, in the encoding of 0.9 or in that of later clients. */
 import { isUtf8 } from "node:buffer";
-import { decodeMultibaseText, NodeError, type PubsubMessage, parsePeerId, printable } from "modhost/node";
+import { decodeMultibaseText, failure, NodeError, type PubsubMessage, parsePeerId, printable } from "modhost/node";
 import { varint } from "multiformats";
 import { base58btc } from "multiformats/bases/base58";
 import { base64url } from "multiformats/bases/base64";
@@ -20,17 +20,17 @@ import {
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { lines, orNull, strings } from "./shapes.ts";
 
-const about = `These are the forms of go-ipfs 0.9: topics stand in calls as they are, messages in the query or a line each, and come
-in base64. With the option \`api_pubsub_wire: multibase\` of the host (\`MODHOST_API_PUBSUB_WIRE=multibase\` in the environment of
-\`modhost node daemon\`) the API has those of later versions instead, and \`kubo-rpc-client\` needs them: topics and messages are in
-multibase (base64url), and one message is the body of a call:
+const about = `By default, the encoding is that of go-ipfs 0.9: calls contain plain topics, messages are in the query or one per line of
+the body, and received messages are in base64. With the option \`api_pubsub_wire: multibase\` of the host
+(\`MODHOST_API_PUBSUB_WIRE=multibase\` in the environment of \`modhost node daemon\`) the API has the encoding of later versions, which
+\`kubo-rpc-client\` needs: topics and messages are in multibase (base64url), and the body of a call is a single message:
 
 \`\`\`sh
 curl -X POST "http://127.0.0.1:5280/api/v0/pubsub/pub?arg=t2&arg=hello"               # plain
 printf hello | curl -F file=@- "http://127.0.0.1:5280/api/v0/pubsub/pub?arg=udDI"     # multibase; udDI is t2
 \`\`\`
 
-\`modhost rpc\` takes topics as they are, whichever form the server has; in the latter \`pub\` takes a file or the standard input.`;
+\`modhost rpc\` takes plain topics with either encoding. With multibase, \`pub\` takes a file or the standard input.`;
 
 /** How topics and messages are encoded in calls and responses. */
 interface Wire {
@@ -65,7 +65,7 @@ const multibaseMessage = fields("pubsubMessage", {
 
 /** @throws NodeError for bytes that are not UTF-8, since libp2p topics are text */
 function textOf(topic: Uint8Array): string {
-  if (!isUtf8(topic)) throw new NodeError("a topic must be valid UTF-8");
+  if (!isUtf8(topic)) throw failure("ARGUMENT_INVALID", { reason: "a topic must be valid UTF-8" });
   return Buffer.from(topic).toString("utf8");
 }
 
@@ -73,7 +73,7 @@ const topicArgument = { name: "topic", required: true, bytes: true, help: "The t
 const discover = {
   type: "bool",
   deprecated: true,
-  help: "Look for other subscribers, which is now always done.",
+  help: "Search for other subscribers; always done here.",
 } as const satisfies Option;
 
 const publish = { help: "Publishes messages.", returns: nothing } as const;
@@ -126,15 +126,20 @@ export const multibase: Wire = {
   }),
 };
 
-/** @throws NodeError with the messages of later versions of the reference */
+/** @throws NodeError with the error texts of Kubo */
 function decoded(text: string): Uint8Array {
   let bytes: Uint8Array;
   try {
     bytes = decodeMultibaseText(text);
   } catch (error) {
-    throw new NodeError(`URL arg must be multibase encoded: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "ARGUMENT_INVALID",
+      { reason: `URL arg must be multibase encoded: ${(error as Error).message}` },
+      error,
+    );
   }
-  if (!text.startsWith(base64url.prefix)) throw new NodeError("URL arg must be base64url encoded");
+  if (!text.startsWith(base64url.prefix))
+    throw failure("ARGUMENT_INVALID", { reason: "URL arg must be base64url encoded" });
   return bytes;
 }
 
@@ -144,7 +149,7 @@ const payload = (wire: Wire, { data }: ShownMessage): Uint8Array =>
 /** An encoding that later versions have removed. It reports that in place of the first message. */
 function removed(name: string): Encoding<ShownMessage> {
   const encode = () => {
-    throw new NodeError(`--enc=${name} was removed, use --enc=json instead`);
+    throw failure("COMMAND_REMOVED", { reason: `--enc=${name} was removed, use --enc=json instead` });
   };
   return { type: "text/plain", encode };
 }
@@ -153,15 +158,15 @@ function removed(name: string): Encoding<ShownMessage> {
  * This node never drops a message because of its sequence number, so there is no state to reset.
  */
 const reset = writeCommand({
-  help: "Forgets which sequence numbers were seen of publishers, of which this node keeps none: it remembers messages for two minutes.",
+  help: "Forgets the sequence numbers that publishers have used. This node stores none: it remembers messages for two minutes.",
   since: "0.43",
-  options: { peer: { type: "string", aliases: ["p"], unset: [""], help: "Only those of this peer." } },
+  options: { peer: { type: "string", aliases: ["p"], unset: [""], help: "Only the numbers of this peer." } },
   returns: value(fields("resetResult", { deleted: "int" })),
   run({ options: { peer }, wording }) {
     try {
       if (peer !== undefined) parsePeerId(peer);
     } catch (error) {
-      throw new NodeError(`invalid peer ID: ${wording(error)}`, { cause: error });
+      throw new NodeError("INVALID_PEER_ID", `invalid peer ID: ${wording(error)}`, { cause: error });
     }
     return { deleted: 0 };
   },

@@ -1,12 +1,12 @@
 /** `refs`: links of nodes, and the stored blocks. */
-import { NodeError, parseCid } from "modhost/node";
+import { failure, parseCid } from "modhost/node";
 import { type AnyCall, type Commands, readCommand, stream } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
 import { refItem } from "./shapes.ts";
 
 /** In other encodings, an error is a value of its own. In text output it ends the stream. */
 function lineOf({ Ref, Err }: ValueOf<typeof refItem>): string {
-  if (Err !== "") throw new NodeError(Err);
+  if (Err !== "") throw failure("ITEM_FAILED", { reason: Err });
   return `${Ref}\n`;
 }
 

@@ -21,7 +21,7 @@ const statKubo043 = fields("Stat", statFields);
 const showing = {
   help: "Shows the size of the repo.",
   options: {
-    "size-only": { type: "bool", aliases: ["s"], help: "Only RepoSize and StorageMax." },
+    "size-only": { type: "bool", aliases: ["s"], help: "Show only RepoSize and StorageMax." },
     human: { ...human, aliases: ["H"] },
   },
   text({ RepoSize, StorageMax, NumObjects, RepoPath, Version }: Stat, { options }: Pick<AnyCall, "options">) {
@@ -98,7 +98,11 @@ export const commands = {
     options: {
       "stream-errors": { type: "bool", help: "Report errors among the results." },
       quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
-      silent: { type: "bool", since: "0.43", help: "Tell nothing of what is removed, without stream-errors." },
+      silent: {
+        type: "bool",
+        since: "0.43",
+        help: "List no removed blocks; with stream-errors, everything is listed.",
+      },
     },
     returns: stream(fields("GcResult", { Key: nullable("link"), "Error?": "string" })),
     async *run({ node, options: { "stream-errors": streamErrors, silent }, level, signal }) {
@@ -125,11 +129,11 @@ export const kubo043 = {
   "stats/repo": statCommandKubo043,
   "repo/verify": writeCommand({
     ...verifying,
-    help: "Reads every block and checks it against its CID, and removes or fetches again what is corrupt.",
+    help: "Reads every block and checks it against its CID. Removes corrupt blocks, or fetches them again.",
     options: {
       drop: { type: "bool", help: "Remove corrupt blocks." },
       heal: { type: "bool", help: "Remove corrupt blocks, and fetch them again from peers." },
-      "heal-timeout": { type: "string", default: "30s", help: "How long each of them is looked for; 0 for no limit." },
+      "heal-timeout": { type: "string", default: "30s", help: "Timeout for fetching each of them; 0 for no limit." },
     },
     run(call) {
       const { drop, heal, "heal-timeout": healTimeout } = call.options;

@@ -9,7 +9,11 @@ export const commands = {
     arguments: [{ name: "name", path: true, required: true, stdin: "first", help: "The path." }],
     options: {
       recursive: { type: "bool", aliases: ["r"], default: true, help: "Resolve until the result is not a name." },
-      "dht-record-count": { type: "int", aliases: ["dhtrc"], help: "Number of records to ask the routing system for." },
+      "dht-record-count": {
+        type: "int",
+        aliases: ["dhtrc"],
+        help: "Number of records to request from the routing system.",
+      },
       "dht-timeout": {
         unset: ["", "-1"],
         type: "string",

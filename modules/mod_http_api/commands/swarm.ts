@@ -101,11 +101,11 @@ function peerLine({
 const peersAbout = {
   help: "Lists the open connections.",
   options: {
-    verbose: verbose("Tell all there is to tell."),
-    streams: flag("Tell the streams, too."),
-    latency: flag("Tell the latency, too."),
-    direction: flag("Tell who opened it, too."),
-    identify: { ...flag("Tell what the peers say of themselves, too."), since: "0.43" },
+    verbose: verbose("Show all facts about the connections."),
+    streams: flag("Also show the streams."),
+    latency: flag("Also show the latency."),
+    direction: flag("Also show which side opened the connection."),
+    identify: { ...flag("Also show the facts that peers report about themselves."), since: "0.43" },
   },
 } as const;
 

@@ -114,7 +114,7 @@ function resourcesText({ System, Transient, Services, Protocols = {}, Peers = {}
 
 export const commands = {
   "swarm/addrs/autonat": readCommand({
-    help: "Tells whether other peers reach this node.",
+    help: "Shows whether other peers can reach this node.",
     since,
     returns: value(
       fields("autoNATResult", {
@@ -147,9 +147,9 @@ export const commands = {
       ]);
     },
   }),
-  "swarm/peering": defineGroup({ help: "Keep connections to peers.", since }),
+  "swarm/peering": defineGroup({ help: "Maintain connections to peers.", since }),
   "swarm/peering/add": writeCommand({
-    help: "Keeps connections to peers: they are dialled at once, and again whenever the connection is lost.",
+    help: "Maintains connections to peers: dials them at once, and again whenever a connection is lost.",
     since,
     arguments: [
       {
@@ -165,7 +165,7 @@ export const commands = {
     text: ({ ID, Status }) => `add ${ID} ${Status}\n`,
   }),
   "swarm/peering/ls": readCommand({
-    help: "Lists the peers to which connections are kept.",
+    help: "Lists the peers to which connections are maintained.",
     since,
     returns: value(fields("addrInfos", { Peers: [fields("peerAddrInfo", { ID: "string", Addrs: ["string"] })] })),
     run: async ({ node }) => ({
@@ -174,7 +174,7 @@ export const commands = {
     text: ({ Peers }) => Peers.map(({ ID, Addrs }) => lines([ID, ...Addrs.map((address) => `\t${address}`)])).join(""),
   }),
   "swarm/peering/rm": writeCommand({
-    help: "Keeps connections to peers no longer; those that are open stay.",
+    help: "Stops maintaining connections to peers; open connections stay open.",
     since,
     arguments: [{ name: "ID", required: true, variadic: true, stdin: "lines", help: "The ids of the peers." }],
     returns: done,
@@ -182,7 +182,7 @@ export const commands = {
     text: ({ ID, Status }) => `remove ${ID} ${Status}\n`,
   }),
   "swarm/resources": readCommand({
-    help: "Shows what connections take of memory, descriptors and streams, and how much they may.",
+    help: "Shows how much memory, and how many descriptors and streams connections use, and their limits.",
     since,
     returns: value(resources),
     async run({ node }) {

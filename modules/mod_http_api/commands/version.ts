@@ -37,11 +37,16 @@ export const commands = {
     },
   }),
   "version/check": readCommand({
-    help: "Tells whether peers run a greater version of this program.",
-    about: "It looks at the peers of the routing table that say that they run it, and asks nobody.",
+    help: "Shows whether peers run a newer version of this program.",
+    about: "Only counts peers in the routing table that have reported this program, and sends no request.",
     since: "0.43",
     options: {
-      "min-percent": { type: "int", aliases: ["t"], default: 5, help: "How many of them have to, of a hundred." },
+      "min-percent": {
+        type: "int",
+        aliases: ["t"],
+        default: 5,
+        help: "Percentage of these peers that must run a newer version.",
+      },
     },
     returns: value(
       fields("VersionCheckOutput", {

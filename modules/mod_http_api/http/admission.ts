@@ -1,4 +1,4 @@
-/** Access checks on a request before its command is looked up, in the order of the reference. */
+/** Access checks on a request before its command is looked up, in the order of go-ipfs. */
 
 import { encodePath, isForwarded, type StrangerReason, strangerReason } from "../../../core/http/index.ts";
 import type {
@@ -55,7 +55,7 @@ export interface Visit {
   /** The tokens of the settings, read once per request. */
   readonly tokens: readonly Token[];
   readonly authorizations: readonly Authorization[] | undefined;
-  /** Percent-decoded, but not normalized. */
+  /** The path of the request, percent-decoded but not normalized. */
   readonly path: string;
   /** The path without the base, which token rules refer to. */
   readonly pathWithoutBase: string;
@@ -193,7 +193,7 @@ function versionMatches({ request, components, settings }: Visit): ResponseField
   return agent === own ? undefined : plainError(400, `api version mismatch (${own} != ${agent})`);
 }
 
-/** The message of Kubo. */
+/** The error text of Kubo. */
 const denied =
   "Kubo RPC Access Denied: Please provide a valid authorization token as defined in the API.Authorizations configuration.";
 
@@ -241,7 +241,7 @@ function mayCall(visit: Visit): ResponseFields | undefined {
     return refuse("that token is for other paths");
   }
   if (settings.requireToken === true && !isTrusted(visit)) {
-    return refuse("calls need a token: that of the file api-token in the repo, or one of the option api_tokens");
+    return refuse("calls need a token: the one in the file api-token of the repo, or one of the option api_tokens");
   }
   const reason = settings.isLocal === true ? forwardedReason(request) : strangerReason(request, settings);
   return reason === undefined ? undefined : refuse(refusals[reason]);
@@ -265,7 +265,7 @@ const forwardedReason = (request: HttpRequest) => (isForwarded(request.raw) ? "p
 const refusals: Readonly<Record<StrangerReason, string>> = {
   "other machine": "calls from other machines need a token, see the option api_tokens",
   proxy: "calls through a proxy need a token, see the option api_tokens",
-  "foreign name": "without a token this API answers at localhost and at the names of the option api_hosts",
+  "foreign name": "without a token, this API is only available under localhost and the names in the option api_hosts",
 };
 
 const isAuthorization = (caller: Token | Authorization): caller is Authorization => "prefixes" in caller;
@@ -284,12 +284,12 @@ function methodAllowed({ request, methods, cors }: Visit): ResponseFields | unde
 }
 
 /**
- * An explanation that is added to the reference's message if tokens are configured, which the
- * reference does not have.
+ * An explanation that is added to go-ipfs's message if tokens are configured, which go-ipfs does
+ * not have.
  */
 const strangers =
-  ": pages of other origins are let in by API.HTTPHeaders.Access-Control-Allow-Origin of the node's configuration, " +
-  "whatever token they have";
+  ": pages of other origins need an entry in API.HTTPHeaders.Access-Control-Allow-Origin of the node's configuration, " +
+  "whatever token they send";
 
 /**
  * Refuses requests from web pages of other origins, including those that only the user agent
@@ -330,7 +330,7 @@ function noContent({ request, settings: { ownContent = [] }, cors }: Visit): Res
   if (!/^\/ip[fn]s(?:\/|$)/.test(path)) return undefined;
   if (ownContent.some((own) => path === own || path.startsWith(`${own}/`))) return undefined;
   const why =
-    "pages below /ipfs and /ipns may not call the API: name the page by the option api_webui, or serve it from an origin that " +
+    "pages below /ipfs and /ipns may not call the API: name the page in the option api_webui, or serve it from an origin that " +
     "API.HTTPHeaders.Access-Control-Allow-Origin of the node's configuration lists";
   return plainError(403, `403 - Forbidden: ${why}`, cors.headers());
 }

@@ -239,7 +239,7 @@ class Run {
     if (milliseconds === undefined || this.#limit !== undefined) return;
     const limit = new AbortController();
     this.#signal = undefined;
-    const expire = () => limit.abort(new NodeError("context deadline exceeded"));
+    const expire = () => limit.abort(failure("DEADLINE_EXCEEDED"));
     this.#limit = limit;
     if (milliseconds <= 0) expire();
     else if (milliseconds <= longestTimer) this.#timer = setTimeout(expire, milliseconds);
@@ -249,7 +249,7 @@ class Run {
   endWithServer(): void {
     const { leaving, signal } = this.event.request;
     const end = new AbortController();
-    const abort = () => end.abort(new NodeError("context canceled"));
+    const abort = () => end.abort(failure("CANCELED"));
     if (leaving.aborted) abort();
     else leaving.addEventListener("abort", abort, { once: true });
     this.#signal = AbortSignal.any([this.#limit?.signal ?? signal, signal, end.signal]);
@@ -322,7 +322,7 @@ class TypedCall implements AnyCall {
   }
   get operator() {
     const { operator } = this.#around;
-    if (operator === undefined) throw new NodeError("daemon not running", { kind: "client" });
+    if (operator === undefined) throw failure("DAEMON_NOT_RUNNING");
     return operator;
   }
 

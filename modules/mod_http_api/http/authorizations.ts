@@ -35,7 +35,7 @@ export function authorizationsFrom(
     const header = authorizationOf(entry?.AuthSecret ?? "");
     if (header !== undefined) return [{ ...knownToken(header), prefixes: entry?.AllowedPaths ?? [] }];
     warn(
-      `API.Authorizations.${name}.AuthSecret lets nobody in: ` +
+      `API.Authorizations.${name}.AuthSecret matches no caller: ` +
         "it must be bearer:TOKEN, basic:USER:PASSWORD or basic:BASE64-OF-BOTH",
     );
     return [];

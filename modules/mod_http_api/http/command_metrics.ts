@@ -5,7 +5,7 @@ import type { MetricDeclarations } from "../../../core/types.ts";
 export const commandMetricDeclarations = {
   modhost_rpc_commands_total: {
     kind: "counter",
-    help: "Commands that have finished, well (ok) or not (error).",
+    help: "Number of finished commands, by result (ok or error).",
     labels: ["command", "outcome"],
   },
   modhost_rpc_command_duration_seconds: {
@@ -15,10 +15,10 @@ export const commandMetricDeclarations = {
     labels: ["command"],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300],
   },
-  modhost_rpc_commands_running: { kind: "gauge", help: "Commands that run now." },
+  modhost_rpc_commands_running: { kind: "gauge", help: "Number of running commands." },
   ipfs_http_requests_total: {
     kind: "counter",
-    help: "Requests by their method and status: those of the API, and those of the read-only one (gateway).",
+    help: "Number of requests by method and status: to the API, and to its read-only commands (gateway).",
     labels: ["method", "code", "handler"],
   },
 } as const satisfies MetricDeclarations;

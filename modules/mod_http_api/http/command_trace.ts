@@ -41,7 +41,8 @@ export function commandTrace(command: string): TracedCommand | undefined {
 }
 
 /**
- * The host reads the body when it sends it. This runs those reads in the context of the command.
+ * The host reads the body when it sends the response. This function makes those reads run in the
+ * context of the command.
  */
 function bindBody(body: ResponseFields["body"], within: <T>(run: () => T) => T): void {
   if (typeof body !== "object" || body === null || !("next" in body) || typeof body.next !== "function") return;

@@ -22,7 +22,7 @@ interface Rules {
   readonly configured: readonly string[];
   readonly methods: readonly string[];
   readonly credentials: boolean;
-  /** In lower case. */
+  /** Names of allowed request headers, in lower case. */
   readonly headers: ReadonlySet<string>;
 }
 
@@ -55,7 +55,7 @@ export class Cors {
     const { API_ORIGIN: fromEnvironment } = process.env;
     const configured = [...listed("access-control-allow-origin"), ...(fromEnvironment ? [fromEnvironment] : [])];
     const methods = listed("access-control-allow-methods");
-    // As in the reference, pages may not send HEAD.
+    // As in go-ipfs, pages may not send HEAD.
     const allowed = methods.length > 0 ? methods : own.filter((method) => method !== "HEAD");
     const names = authorized ? [...requestHeaders, "Authorization"] : requestHeaders;
     return {

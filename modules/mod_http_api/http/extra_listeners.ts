@@ -15,7 +15,7 @@ import { mountApi } from "./mount.ts";
 export type ExtraListener =
   /** A multiaddr of a TCP port or a Unix socket. */
   | { readonly level: LevelName; readonly address: string; readonly endpoint: NetEndpoint }
-  /** A path on the ports of the host, in front of `/api/v0`, such as `/today`. */
+  /** A path on the ports of the host, in front of `/api/v0`, such as `/kubo`. */
   | { readonly level: LevelName; readonly base: string };
 
 const END = "/api/v0";
@@ -27,7 +27,7 @@ export function extraListenersFrom(option: unknown): ExtraListener[] {
   const listeners = items.map(extraListenerFrom);
   const names = listeners.map((listener) => ("base" in listener ? listener.base : listener.address));
   const twice = names.find((name, at) => names.indexOf(name) < at && !name.endsWith("/tcp/0"));
-  if (twice !== undefined) throw fault(option, `the places must differ: ${twice} is there twice`);
+  if (twice !== undefined) throw fault(option, `the addresses and mounts must differ: ${twice} occurs twice`);
   return listeners;
 }
 
@@ -39,11 +39,11 @@ function extraListenerFrom(item: unknown): ExtraListener {
   if (typeof address === "string") {
     const endpoint = endpointOf(address);
     if (endpoint === undefined)
-      throw fault(item, "the address must be such as /ip4/127.0.0.1/tcp/5001 or /unix/run/api.sock");
+      throw fault(item, "the address must have a form such as /ip4/127.0.0.1/tcp/5001 or /unix/run/api.sock");
     return { level: name, address, endpoint };
   }
   if (typeof mount !== "string" || !/^(\/[\w.~-]+)+\/api\/v0$/.test(mount) || pathFault(mount) !== undefined) {
-    throw fault(item, `the mount must be a path that ends with ${END}, such as /today${END}`);
+    throw fault(item, `the mount must be a path that ends with ${END}, such as /kubo${END}`);
   }
   return { level: name, base: mount.slice(0, -END.length) };
 }

@@ -19,7 +19,7 @@ export class GatewayFile {
   constructor(module: Module, node: NodeModule, addresses: () => readonly string[]) {
     this.#node = node;
     this.#addresses = addresses;
-    const warn = (error: unknown) => module.log.warn("The file gateway cannot be written: %s", reasonOf(error));
+    const warn = (error: unknown) => module.log.warn("Cannot write the file gateway of the repo: %s", reasonOf(error));
     const count = (by: 1 | -1) => {
       this.#servers += by;
       return this.#write().catch(warn);

@@ -20,7 +20,7 @@ import { plainError } from "./respond.ts";
 
 /** Response for `/ipfs` and `/ipns` on listeners that serve only commands. */
 const noContent =
-  "Content paths are not served here: ask for them with /api/v0/cat, /api/v0/get or /api/v0/ls, or load a gateway module.";
+  "Content paths are not served here: use /api/v0/cat, /api/v0/get or /api/v0/ls, or load a gateway module.";
 
 type Section = "Addresses.API" | "Addresses.Gateway";
 
@@ -313,11 +313,8 @@ export function openAt(
   module.on_release(`connections of ${name}`, close, "listener");
 }
 
-/**
- * Response for `/webui` without a front end. The reference redirects to its web interface there.
- */
-const noPage =
-  "No web interface comes with this node: the option api_webui names one, and programs may speak to /api/v0.";
+/** Response for `/webui` without a front end. go-ipfs redirects to its web interface there. */
+const noPage = "This node has no web interface: set the option api_webui. Programs use /api/v0.";
 
 /** Routes for all other paths. */
 const elsewhere: RouteTable = {};

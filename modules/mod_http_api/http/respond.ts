@@ -1,5 +1,5 @@
 /** Turns the result of a command into an HTTP response. */
-import { Lending, retryAfter, TimeSlices } from "modhost/node";
+import { BlockLeases, retryAfter, TimeSlices } from "modhost/node";
 import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
@@ -112,8 +112,8 @@ function valueResponse(running: Running, value: unknown): ResponseFields {
   try {
     return responseFields(running, { headers, body: encoder.value(value, call, undefined) });
   } catch (thrown) {
-    // The value cannot be encoded. The reference has already sent the headers at that point, so the
-    // error goes into the trailer.
+    // The value cannot be encoded. go-ipfs has already sent the headers at that point, so the error
+    // goes into the trailer.
     running.failed(thrown);
     return responseFields(running, { headers, body: "", late: () => failureOf(thrown, running.level).message });
   }
@@ -182,7 +182,7 @@ function bytesResponse(running: Running, { source, options: { length, release } 
   if (release === undefined) return streamed(running, headers, source[Symbol.asyncIterator](), asIs);
   const { response } = running;
   const { on_destroy } = response;
-  const leases = new Lending({ release });
+  const leases = new BlockLeases({ release });
   response.on_destroy = () => {
     on_destroy?.();
     leases.end();

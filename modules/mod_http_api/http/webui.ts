@@ -15,7 +15,7 @@ const PATH = "/webui";
 /** Modules that serve content add their functions (HttpGateway) as an item of this kind. */
 const KIND = "content-gateway";
 
-const NO_GATEWAY = "The front end of api_webui is content: load the module http_gateway, which serves content.";
+const NO_GATEWAY = "The front end that api_webui names is content: load the module http_gateway, which serves content.";
 
 export interface WebUi {
   /** Whether a front end is served at `/webui`. */
@@ -37,7 +37,10 @@ export function mountWebUi(module: Module<typeof options>): WebUi {
 function mountFolder(module: Module, folder: string): WebUi {
   const isThere = () => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
   if (!isThere())
-    module.log.warn("api_webui: %s is neither a folder nor a CID: /webui is 404 until it is there", folder);
+    module.log.warn(
+      "api_webui: %s is neither a folder nor a CID: /webui responds with 404 until the folder exists",
+      folder,
+    );
   const route = routesOf(module.depends<HttpFiles>("http_files").serve(folder));
   module.provides("http", { default_path: PATH, route, cors: { enabled: false } });
   module.add_item("rpc-page", { path: PATH, route });
@@ -102,6 +105,6 @@ function contentPathOf(value: string): `/${string}` | undefined {
     return (path ?? `/ipfs/${value}`) as `/${string}`;
   } catch (cause) {
     if (path === undefined) return undefined;
-    throw invalidOption("api_webui", value, `${JSON.stringify(root)} is no CID: ${(cause as Error).message}`);
+    throw invalidOption("api_webui", value, `${JSON.stringify(root)} is not a CID: ${(cause as Error).message}`);
   }
 }

@@ -64,7 +64,7 @@ export interface Option extends SinceLevel {
   readonly unset?: readonly (number | string)[];
   readonly experimental?: boolean;
   readonly deprecated?: boolean;
-  /** Accepted but not listed. */
+  /** The option is accepted but not listed. */
   readonly hidden?: boolean;
   /** Values are masked in `diag/cmds` and in every log. */
   readonly secret?: boolean;
@@ -102,13 +102,13 @@ export interface Returns<F extends Form = Form, S extends Shape = Shape> {
   readonly shape: S;
 }
 
-/** One value. */
+/** Declares that a command returns one value. */
 export const value = <const S extends Shape>(shape: S): Returns<"value", S> => ({ form: "value", shape });
-/** A stream of values: `run` returns an async iterable. */
+/** Declares that a command returns a stream of values: `run` returns an async iterable. */
 export const stream = <const S extends Shape>(shape: S): Returns<"stream", S> => ({ form: "stream", shape });
-/** `run` returns `bytes(...)`. */
+/** Declares that a command returns raw bytes: `run` returns `bytes(...)`. */
 export const raw: Returns<"bytes", "any"> = { form: "bytes", shape: "any" };
-/** `run` returns undefined. */
+/** Declares that a command returns nothing: `run` returns undefined. */
 export const nothing: Returns<"nothing", "any"> = { form: "nothing", shape: "any" };
 
 /** A raw response body. An error while it is being read is reported in the trailer. */
@@ -288,7 +288,7 @@ export type Effect = "read" | "write";
 export type MfsUse = "look" | "make" | "change" | "into" | "copy";
 
 interface Traits extends SinceLevel {
-  /** One sentence. */
+  /** Describes the command in one sentence. */
   readonly help: string;
   /** Further text for the reference page. */
   readonly about?: string;

@@ -37,7 +37,7 @@ export class CommandLog {
       entry.end = new Date();
       this.#notify(entry);
       this.#ended += 1;
-      // Cleanup walks the whole log, so it runs only now and then, as in the reference. It also
+      // Cleanup walks the whole log, so it runs only now and then, as in go-ipfs. It also
       // counts finished commands, because the length alone may never be a multiple of ten while a
       // command keeps running.
       if (this.#ended >= CLEANUP_INTERVAL || this.#entries.length % CLEANUP_INTERVAL === 0) this.#drop(this.#keep);

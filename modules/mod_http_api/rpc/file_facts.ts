@@ -1,5 +1,5 @@
 /**
- * Modes and times of files as the reference writes them: Go's file modes, and Go's time layouts in
+ * Modes and times of files as Kubo writes them: Go's file modes, and Go's time layouts in
  * UTC.
  */
 import type { UnixTime } from "modhost/node";

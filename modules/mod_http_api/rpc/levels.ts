@@ -231,7 +231,7 @@ const kubo043: Level = {
     NODE_NOT_FOUND: "block was not found locally (offline): ipld: could not find {cid}",
     BLOCKSTORE_NOT_FOUND: "ipld: could not find {cid}",
     BLOCKS_CORRUPT: "{counts}",
-    ARCHIVE_BROKEN: "import failed{place}: {cause}",
+    ARCHIVE_BROKEN: "import failed{position}: {cause}",
     BLOCK_NOT_IMPORTED: 'import failed at block "{cid}": {cause}',
     BLOCK_OF_OTHER_HASH: "mismatch in content integrity, expected: {cid}, got: {made}",
     CODEC_UNREADABLE: ({ codec }) =>
@@ -243,7 +243,7 @@ const kubo043: Level = {
     INVALID_CID: "{later}",
     INVALID_PATH: pathFault,
     INVALID_PEER_ID: "failed to parse peer ID: {later}",
-    PEER_NOT_ASKED:
+    PEER_NOT_QUERIED:
       "'ipfs id' cannot query information on remote peers without a running daemon; if you only want to convert --peerid-base, pass --offline option",
     PROVIDED_CID_INVALID: "invalid CID {text}: {cause}",
     MULTIBASE_UNKNOWN: "unsupported multibase encoding: {name}",
@@ -283,7 +283,8 @@ function isEncodedTopic(topic: string): boolean {
 /** Returns the text of any thrown value as clients of that level expect it. */
 export function wordingOf(thrown: unknown, level: Level): string {
   const text = thrown instanceof Error ? thrown.message : String(thrown);
-  if (!NodeError.is(thrown) || thrown.code === undefined) return text;
+  // Without details the failure has a text of its own already.
+  if (!NodeError.is(thrown) || thrown.details === undefined) return text;
   const { cause } = thrown;
   const wording = level.wordings[thrown.code];
   if (wording === undefined) return text;
@@ -297,8 +298,8 @@ export function wordingOf(thrown: unknown, level: Level): string {
 export function clashText(path: string, { traits: { name, program, version } }: Level): string {
   const other = name === "0.9" ? levels["0.43"] : levels["0.9"];
   return (
-    `this is a call of ${path} as clients of ${other.traits.program} ${other.traits.version} make it, and this API answers at the level ` +
-    `of ${program} ${version}: ask at an address of the other level, which the host has with the option api_level: "${other.traits.name}" or api_listeners`
+    `this is a call of ${path} as clients of ${other.traits.program} ${other.traits.version} send it, but this API has the level ` +
+    `of ${program} ${version}: use an address with the other level, which the host provides with the option api_level: "${other.traits.name}" or api_listeners`
   );
 }
 

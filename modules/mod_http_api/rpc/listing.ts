@@ -8,7 +8,7 @@ export interface ListedCommand {
   readonly Options: readonly { readonly Names: readonly string[] }[];
 }
 
-/** Name of the root, as in the reference. */
+/** Name of the root, as in go-ipfs. */
 const rootName = "ipfs";
 
 /** With `flags`, lists the options of every command. The options of the root are always listed. */

@@ -74,7 +74,7 @@ export function openApi(table: Table, { served = false }: OpenApiOptions = {}): 
     info: {
       title: "Node RPC API",
       version: table.level.traits.version,
-      description: "Commands are called by POST. Answers of more than one value are JSON values, one a line.",
+      description: "Commands are called by POST. A response with several values has one JSON value per line.",
     },
     security: [{}, { bearer: [] }, { basic: [] }],
     paths,
@@ -84,8 +84,8 @@ export function openApi(table: Table, { served = false }: OpenApiOptions = {}): 
         listed(table.root.options, served).map(([name, known]) => [name, parameterOf(known)]),
       ),
       responses: {
-        refused: text("The call cannot be right: an argument or a flag"),
-        forbidden: text("The caller, or the page that calls, may not"),
+        refused: text("The call is invalid: an argument or a flag"),
+        forbidden: text("The caller, or the web page that calls, has no access"),
         failed: failedResponse("The command failed"),
       },
     },
@@ -177,7 +177,7 @@ function parameterOf({ name, option }: NamedOption): Json {
 function bodyOf({ file, arguments: declared }: Command): Json {
   const lines = declared.at(-1)?.stdin !== undefined;
   if (file === undefined && !lines) return {};
-  const description = file?.help ?? `Values of \`${declared.at(-1)?.name}\`, one a line`;
+  const description = file?.help ?? `Values of \`${declared.at(-1)?.name}\`, one per line`;
   const content = { type: "string", contentMediaType: "application/octet-stream" };
   const part = file?.many === true ? { type: "array", items: content } : content;
   const schema = { type: "object", properties: { file: part } };
@@ -187,7 +187,7 @@ function bodyOf({ file, arguments: declared }: Command): Json {
 }
 
 function success({ returns }: Command): Json {
-  const descriptions = { value: "One value", stream: "Values, one a line", bytes: "Bytes", nothing: "Nothing" };
+  const descriptions = { value: "One value", stream: "Values, one per line", bytes: "Bytes", nothing: "Nothing" };
   const description = descriptions[returns.form];
   if (returns.form === "nothing") return { description };
   if (returns.form === "bytes") return { description, content: { "text/plain": {} } };

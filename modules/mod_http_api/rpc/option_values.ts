@@ -70,7 +70,7 @@ function readFloat(text: string): number | undefined {
   return known === undefined ? undefined : sign === "-" ? -known : known;
 }
 
-/** Returns the typed value of an option. @throws Error with the reference's message */
+/** Returns the typed value of an option. @throws Error with the error text of go-ipfs */
 export function convert(type: Scalar, text: string, name: string): boolean | number | string {
   const converted = read(type, text);
   if (converted !== undefined) return converted;

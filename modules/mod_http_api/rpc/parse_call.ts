@@ -1,8 +1,8 @@
 /**
- * Parses a query and a body into a typed call. Errors have the messages of the reference and are
+ * Parses a query and a body into a typed call. Errors have the messages of go-ipfs and are
  * checked in its order. The parser does not depend on HTTP.
  */
-import { kuboPath, NodeError, pathOfUri, quote } from "modhost/node";
+import { failure, kuboPath, pathOfUri, quote } from "modhost/node";
 import {
   type Argument,
   type Command,
@@ -27,7 +27,7 @@ export interface FoundCommand {
   readonly node: CommandNode;
   /**
    * The last path component if it is not a command: it becomes the first argument, and is "" after
-   * a slash at the end. As in the reference, a command without arguments takes and ignores it.
+   * a slash at the end. As in go-ipfs, a command without arguments takes and ignores it.
    */
   readonly argument: string | undefined;
 }
@@ -79,7 +79,7 @@ export interface Parsed {
   readonly hasBody: boolean;
 }
 
-/** @throws Refusal */
+/** Parses a call. @throws Refusal */
 export async function parse(
   { node, argument }: FoundCommand,
   query: string,
@@ -252,8 +252,10 @@ export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint
   const add = (length: number) => {
     lineBytes += length;
     totalBytes += length;
-    if (lineBytes > MAX_LINE) throw new NodeError(`an argument of more than ${MAX_LINE} bytes is not taken`);
-    if (totalBytes > MAX_LINES) throw new NodeError(`arguments of more than ${MAX_LINES} bytes are not taken`);
+    if (lineBytes > MAX_LINE)
+      throw failure("INPUT_TOO_LARGE", { reason: `an argument of more than ${MAX_LINE} bytes is not taken` });
+    if (totalBytes > MAX_LINES)
+      throw failure("INPUT_TOO_LARGE", { reason: `arguments of more than ${MAX_LINES} bytes are not taken` });
   };
   for await (const piece of source) {
     let from = 0;

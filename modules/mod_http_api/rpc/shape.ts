@@ -16,14 +16,14 @@ interface Scalars {
   readonly uint: number;
   readonly uint64: number | bigint;
   readonly float64: number;
-  /** RFC 3339. */
+  /** A time as RFC 3339. */
   readonly time: string;
-  /** Nanoseconds. */
+  /** A duration in nanoseconds. */
   readonly duration: number;
   readonly base64: string;
   /** A string whose bytes need not be valid UTF-8. */
   readonly bytes: GoText;
-  /** `{"/": "<cid>"}` in JSON. */
+  /** A link to a block: `{"/": "<cid>"}` in JSON. */
   readonly link: CID;
   readonly any: unknown;
 }
@@ -35,7 +35,7 @@ export type Members = Readonly<Record<string, Shape>>;
 
 export interface Fields<M extends Members = Members, O extends string = string> {
   readonly kind: "fields";
-  /** Name of the reference's Go type, used for the XML element and the OpenAPI schema. */
+  /** Name of go-ipfs's Go type, used for the XML element and the OpenAPI schema. */
   readonly name: string | undefined;
   readonly fields: M;
   /** Fields that are omitted when zero or empty. */

@@ -1,5 +1,5 @@
 /** The tree of commands. */
-import { NodeError } from "modhost/node";
+import { failure } from "modhost/node";
 import {
   type Command,
   type CommandNode,
@@ -28,7 +28,7 @@ export const globalOptions = {
   "upgrade-cidv0-in-output": { type: "bool", help: "Write CIDs of version 0 as version 1." },
   encoding: { type: "string", aliases: ["enc"], default: "json", help: "Encoding of the response: json, text or xml." },
   "stream-channels": { type: "bool", help: "Stream the response; has no effect here." },
-  timeout: { type: "string", unset: [""], help: 'Time after which the call is given up, such as "30s" or "1m".' },
+  timeout: { type: "string", unset: [""], help: 'Timeout of the call, such as "30s" or "1m".' },
   "api-auth": { type: "string", since: "0.43", secret: true, help: "The secret of a call; has no effect here." },
   "repo-dir": { type: "string", since: "0.43", help: "Path of the repo; has no effect here." },
   "config-file": { type: "string", since: "0.43", help: "Path of the configuration; has no effect here." },
@@ -164,7 +164,7 @@ const refusing = (text: string): Command =>
     deprecated: true,
     returns: nothing,
     run() {
-      throw new NodeError(text);
+      throw failure("COMMAND_REMOVED", { reason: text });
     },
   });
 

@@ -2,17 +2,17 @@
  * Presents the files of a multipart body as a tree that is walked once, in order, while the body
  * arrives. Nothing is buffered: an entry that the caller skips cannot be read later.
  */
-import { byteText, type ModeAndTime, NodeError } from "modhost/node";
+import { byteText, failure, type ModeAndTime } from "modhost/node";
 import { parseMediaType } from "./media_type.ts";
 import { textOf, unescapeQuery } from "./query_string.ts";
 
 /** One part of a multipart body. */
 export interface UploadPart {
-  /** Field name, from Content-Disposition. */
+  /** Field name of the part, from Content-Disposition. */
   readonly name: string | undefined;
   /** File name as sent, including backslashes and folders. */
   readonly filename: string | undefined;
-  /** By name, in lower case with underscores. */
+  /** Headers of the part by name, in lower case with underscores. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** Skipped if not read before the next part is requested. */
   readonly body: AsyncIterable<Uint8Array>;
@@ -89,13 +89,13 @@ export function treeOf(parts: AsyncIterable<UploadPart>): FileTree {
     async one() {
       const first = await children(walker, "/").next();
       if (first.done === true) throw noFile();
-      if (first.value.kind !== "file") throw new NodeError("file argument was nil");
+      if (first.value.kind !== "file") throw failure("INPUT_INVALID", { reason: "file argument was nil" });
       return first.value;
     },
   };
 }
 
-const noFile = () => new NodeError("expected a file argument");
+const noFile = () => failure("FILE_ARGUMENT_MISSING");
 
 async function* some(walker: Walker): AsyncGenerator<Entry, void, undefined> {
   let any = false;
@@ -108,14 +108,14 @@ async function* some(walker: Walker): AsyncGenerator<Entry, void, undefined> {
 
 async function* plain(entries: AsyncIterable<Entry>, refusal: string): AsyncGenerator<FileEntry, void, undefined> {
   for await (const entry of entries) {
-    if (entry.kind !== "file") throw new NodeError(refusal);
+    if (entry.kind !== "file") throw failure("INPUT_INVALID", { reason: refusal });
     yield entry;
   }
 }
 
 interface PendingPart {
   readonly part: UploadPart;
-  /** Absolute and normalized. */
+  /** The path of the part, absolute and normalized. */
   readonly path: string;
 }
 
@@ -225,7 +225,7 @@ function typeOf({ headers }: UploadPart): string {
   const text = headers.content_type ?? "";
   if (text === "") return "";
   const { type, fault } = parseMediaType(text);
-  if (fault !== undefined) throw new NodeError(fault);
+  if (fault !== undefined) throw failure("INPUT_INVALID", { reason: fault });
   return type;
 }
 
@@ -253,7 +253,8 @@ async function targetOf(part: UploadPart): Promise<string> {
   try {
     for await (const piece of part.body) {
       length += piece.length;
-      if (length > MAX_TARGET) throw new NodeError(`the target of a symlink has more than ${MAX_TARGET} bytes`);
+      if (length > MAX_TARGET)
+        throw failure("INPUT_TOO_LARGE", { reason: `the target of a symlink has more than ${MAX_TARGET} bytes` });
       pieces.push(piece);
     }
   } catch (error) {
@@ -279,7 +280,7 @@ const nothing: ModeAndTime = {};
 
 /**
  * Clients send mode and time in the name of the part, as a query:
- * `file?mode=0644&mtime=1630937926&mtime-nsecs=42`. As in the reference, a query without `mtime`
+ * `file?mode=0644&mtime=1630937926&mtime-nsecs=42`. As in Kubo, a query without `mtime`
  * means 1970, and an `mtime` that is empty or not a number means no time.
  */
 function factsOf({ name = "" }: UploadPart): ModeAndTime {
@@ -313,7 +314,7 @@ function isCut(error: unknown): boolean {
 }
 
 function bodyFailure(error: unknown): unknown {
-  return isCut(error) ? new NodeError("multipart: NextPart: EOF", { cause: error }) : error;
+  return isCut(error) ? failure("INPUT_INVALID", { reason: "multipart: NextPart: EOF" }, error) : error;
 }
 
 /** A body without files. */

@@ -1,9 +1,9 @@
 /**
- * Encodes values as XML, like the reference: elements are named after the shape, and maps are not
+ * Encodes values as XML, like go-ipfs: elements are named after the shape, and maps are not
  * supported.
  */
 
-import { GoText, NodeError } from "modhost/node";
+import { failure, GoText } from "modhost/node";
 import { CID } from "multiformats/cid";
 import type { Shape } from "./shape.ts";
 
@@ -46,7 +46,7 @@ function element(name: string, value: unknown, shape: Shape): string {
     return `<${name}>${escapeXml(String(value))}</${name}>`;
   }
   const fields = typeof shape === "object" && "kind" in shape && shape.kind === "fields" ? shape.fields : undefined;
-  if (fields === undefined) throw new NodeError("xml: unsupported type: map");
+  if (fields === undefined) throw failure("VALUE_NOT_ENCODABLE", { reason: "xml: unsupported type: map" });
   const inner = Object.entries(value).map(([key, each]) => element(key, each, fields[key] ?? "any"));
   return `<${name}>${inner.join("")}</${name}>`;
 }

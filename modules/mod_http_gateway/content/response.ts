@@ -92,7 +92,7 @@ async function begun(
     const { leases } = reading;
     return {
       type: shown,
-      body: reading.body(leases.again(bytes)(0, length - 1), { length, release: (piece) => leases.release(piece) }),
+      body: reading.body(leases.reread(bytes)(0, length - 1), { length, release: (piece) => leases.release(piece) }),
     };
   }
   if (length === 0) return { type: type ?? typeByContent(none, true), body: none };
@@ -140,7 +140,7 @@ async function multipartResponse(
  * response does not keep them in memory.
  */
 function leasedSource(source: Source, { leases }: GatewayCall["reading"]): Pick<Source, "pieces" | "release"> {
-  if (source.bytes === undefined || leases.lend(source.bytes)) return source;
-  const again = leases.again(source.bytes);
+  if (source.bytes === undefined || leases.lease(source.bytes)) return source;
+  const again = leases.reread(source.bytes);
   return { pieces: ({ first, last }) => again(first, last), release: (piece) => leases.release(piece) };
 }

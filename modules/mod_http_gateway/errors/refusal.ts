@@ -32,7 +32,7 @@ export const tooFast = (wait: number): Refusal =>
   });
 
 export const tooLate = (path: string, cause?: unknown): Refusal =>
-  new Refusal(504, `failed to resolve ${path}: nobody had it in time`, {
+  new Refusal(504, `failed to resolve ${path}: no peer sent it in time`, {
     headers: { retry_after: RETRY_SECONDS },
     cause,
   });
@@ -55,14 +55,38 @@ const statuses: Readonly<Partial<Record<FailureCode, number>>> = {
   STORE_FULL: 503,
 };
 
+/** Faults of this server: clients do not get their messages. */
+const faults: ReadonlySet<FailureCode> = new Set<FailureCode>([
+  "BLOCKSTORE_NOT_FOUND",
+  "BLOCK_CORRUPT",
+  "BLOCK_MISMATCH",
+  "CODEC_UNKNOWN",
+  "CODEC_UNREADABLE",
+  "FILE_NOT_FOUND",
+  "INVALID_PEER_ID",
+  "LOCK_LOST",
+  "METADATA_DAMAGED",
+  "OBJECT_CUT_OFF",
+  "OFFLINE",
+  "OFFLINE_COMMAND",
+  "RECORD_EXPIRED",
+  "ROUTING_TABLE_EMPTY",
+  "SEGMENT_GONE",
+  "SEGMENT_UNREADABLE",
+  "STORE_BROKEN",
+]);
+
+/** Returns whether the failure has status 500, and a message for the client. */
+export const isPlain = ({ code }: NodeError): boolean => statuses[code] === undefined && !faults.has(code);
+
 /** Replacement messages for failures whose own messages name files of this machine. */
 const elsewise: Readonly<Partial<Record<FailureCode, string>>> = {
-  REFERENCE_BROKEN: "its bytes are no longer where they were added from",
-  STORE_FULL: "there is no room for what is fetched",
+  REFERENCE_BROKEN: "the file that contains its bytes has changed or is missing",
+  STORE_FULL: "there is no room to store the fetched block",
 };
 
 /** Failures that stand for a block that other nodes may have. */
-const absent: ReadonlySet<FailureCode | undefined> = new Set(["BLOCK_NOT_FOUND", "NODE_NOT_FOUND"]);
+const absent: ReadonlySet<FailureCode> = new Set<FailureCode>(["BLOCK_NOT_FOUND", "NODE_NOT_FOUND"]);
 
 /**
  * Converts a failure while following the path into a refusal. Returns a fault of this server
@@ -77,9 +101,9 @@ export function refusalOf(thrown: unknown, path: string, { offline = false } = {
     const sentence = `failed to resolve ${path}: the store cannot be reached at the moment`;
     return new Refusal(503, sentence, { headers: { retry_after: wait }, cause: thrown });
   }
-  const status = code === undefined ? 500 : statuses[code];
-  if (status === undefined) return thrown;
-  const reason = (code && elsewise[code]) ?? message;
-  const scope = offline && absent.has(code) ? " on this server, which fetches nothing from others" : "";
+  if (faults.has(code)) return thrown;
+  const status = statuses[code] ?? 500;
+  const reason = elsewise[code] ?? message;
+  const scope = offline && absent.has(code) ? " on this server, which does not fetch from others" : "";
   return new Refusal(status, `failed to resolve ${path}: ${reason}${scope}`, { cause: thrown });
 }

@@ -36,16 +36,16 @@ p { margin: 0 0 .75rem; }
 
 /** Advice for people, by status. */
 const advice: Readonly<Record<number, string>> = {
-  400: "The address of content is /ipfs/CID or /ipns/NAME, and a path may follow. Was it copied whole?",
-  404: "It is not here, or it was never part of this directory.",
-  406: "This server has the content, and cannot give it in the form that was asked for.",
-  410: "It may not be provided here.",
-  412: "It was asked for only if it is here already.",
-  429: "More is asked at the moment than this server gives. Try again in a minute.",
-  451: "It may not be provided here for legal reasons.",
-  500: "The content cannot be read, or its name leads nowhere.",
+  400: "The address of content is /ipfs/CID or /ipns/NAME, optionally with a path. Is the address complete?",
+  404: "The server does not have it, or it was never part of this directory.",
+  406: "This server has the content, but not in the requested format.",
+  410: "This server must not provide it.",
+  412: "The request asked for it only if the server has it already.",
+  429: "The server has more requests than it allows. Try again in a minute.",
+  451: "It must not be provided here for legal reasons.",
+  500: "The content cannot be read, or its name does not resolve.",
   501: "The address leads to a value inside a document, which has no page of its own.",
-  504: "Nobody who has it answered in time. Try again later.",
+  504: "No peer has sent it in time. Try again later.",
 };
 
 function errorPage(status: number, message: string): string {

@@ -15,7 +15,7 @@ export function contentHeaders(
     cache_control: cacheControl(found),
     etag,
     ...pathHeaders(path, found),
-    // The specification recommends no header here, but clients of the reference read it.
+    // The specification recommends no header here, but clients of go-ipfs read it.
     last_modified: found.lifetime === undefined ? undefined : new Date().toUTCString(),
   };
 }

@@ -5,7 +5,7 @@ import { keyOf, keyText } from "../request/path.ts";
 
 type Cid = ReturnType<typeof parseCid>;
 
-/** RFC 1035. */
+/** Maximum length of a label in a host name (RFC 1035). */
 const MAX_LABEL_LENGTH = 63;
 const base36 = multibaseNamed("base36");
 const base58 = multibaseNamed("base58btc");

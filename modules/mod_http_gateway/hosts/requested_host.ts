@@ -3,11 +3,11 @@ import { hostName } from "../../../core/http/index.ts";
 import type { HttpRequest } from "../../../core/types.ts";
 
 export interface RequestedHost {
-  /** In lower case, without the port. */
+  /** The host in lower case, without the port. */
   readonly name: string;
-  /** As the client sent it, because base58 is case-sensitive. */
+  /** The host as the client sent it, because base58 is case-sensitive. */
   readonly written: string;
-  /** `:8080`, or empty. */
+  /** The port with its colon, such as `:8080`; empty without a port. */
   readonly port: string;
 }
 

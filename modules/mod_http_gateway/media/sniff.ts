@@ -1,7 +1,7 @@
 /** Detects the type of a file by its first bytes. */
 import { withCharset } from "./types.ts";
 
-/** Number of bytes that are examined. */
+/** Number of bytes that type detection reads. */
 export const SNIFFED_BYTES = 3072;
 
 const BYTES = "application/octet-stream";
@@ -69,7 +69,9 @@ const xmlTypes: readonly (readonly [type: string, start: RegExp])[] = [
 const isBinary = (byte: number): boolean =>
   byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0c && byte !== 0x0d && byte !== 0x1b;
 
-/** `start` contains the first bytes of the file, and `isWhole` tells that there are no more. */
+/**
+ * `start` contains the first bytes of the file; `isWhole` means that it contains the whole file.
+ */
 export function typeByContent(start: Uint8Array, isWhole: boolean): string {
   if (start.length === 0 && isWhole) return "text/plain";
   const looked = Buffer.from(start.buffer, start.byteOffset, Math.min(start.length, SNIFFED_BYTES));

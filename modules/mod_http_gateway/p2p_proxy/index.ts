@@ -28,7 +28,7 @@ export function p2pRoutes(gateway: Gateway, { node, log, settings: now, isOn }: 
     return gateway.respondWith(event, undefined, async (settings) => {
       const service = requestedService(request);
       if (isLooping(request)) {
-        throw new Refusal(LOOP_DETECTED, "The request goes round in a circle: a peer leads back to this node");
+        throw new Refusal(LOOP_DETECTED, "The request forms a loop: a peer has sent it back to this node");
       }
       return askPeer({ event, node, settings, service, log });
     });

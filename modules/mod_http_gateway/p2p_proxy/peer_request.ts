@@ -25,7 +25,9 @@ const http = process.getBuiltinModule("node:http");
 /** Maximum size of the head of a response in bytes. */
 const MAX_HEADER_SIZE = 64 * 1024;
 
-/** Milliseconds that a peer has to end its side after its response, as it was asked to. */
+/**
+ * Milliseconds that a peer has to end its side after its response, as the request asked it to do.
+ */
 const MAX_LINGER_MS = 1000;
 
 /** Range of valid response statuses (RFC 9110, 15). */
@@ -70,7 +72,7 @@ export async function askPeer({ event, node, settings, service, log }: PeerReque
     const { statusCode = 0 } = incoming;
     const fields = responseFieldsOf(incoming, { withheld: originFields });
     if (fields === undefined || statusCode < MIN_STATUS || statusCode > MAX_STATUS) {
-      throw new Error(`its answer cannot be passed on: status ${statusCode}`);
+      throw new Error(`its response cannot be relayed: status ${statusCode}`);
     }
     return relayResponse(event, incoming, fields, (error) =>
       log.debug("request %s: the response of %s broke off: %s", request.id, peerText, error.message),
@@ -79,7 +81,7 @@ export async function askPeer({ event, node, settings, service, log }: PeerReque
     watch.end();
     stream?.destroy();
     log.debug("request %s: %s of %s did not respond: %s", request.id, protocol, peerText, (cause as Error).message);
-    if (late.signal.aborted) throw new Refusal(504, `${peerText} gave no answer in time`, { cause });
+    if (late.signal.aborted) throw new Refusal(504, `${peerText} sent no response in time`, { cause });
     throw new Refusal(502, `${peerText} did not respond at ${protocol}`, { cause });
   }
 }

@@ -49,7 +49,7 @@ ${iconStyle}
 }
 `;
 
-const EMPTY = '<tr><td class="empty" colspan="3">Nothing is in here</td></tr>\n';
+const EMPTY = '<tr><td class="empty" colspan="3">This directory is empty</td></tr>\n';
 const MARK = "<!-- entries -->";
 
 export async function* listingPage({ target, cid, changed, entries }: Listed): AsyncGenerator<string, void, undefined> {

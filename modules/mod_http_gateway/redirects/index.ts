@@ -84,7 +84,7 @@ async function respondByRule(call: GatewayCall, match: RuleMatch): Promise<Respo
   const target = decoded(filled(match.rule.to, match.values, escapedPath));
   const found = await findAt(call, namesIn(target));
   if (found === undefined) {
-    throw new Refusal(404, `failed to resolve ${call.path}: ${target}, to which ${FILE} leads, is not there`);
+    throw new Refusal(404, `failed to resolve ${call.path}: ${FILE} leads to ${target}, which does not exist`);
   }
   // The URL stays the same, and so does the name that determines the type.
   if (status === 200) return unixfsResponse({ ...call, target: { ...call.target, slash: true } }, found);

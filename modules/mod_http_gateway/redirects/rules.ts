@@ -58,14 +58,14 @@ function ruleOf([from = "", to, status = "301", ...more]: readonly string[], lin
     throw fault(`${JSON.stringify(to)} must be a path${isRedirect ? ", or a URL with its scheme" : ""}`);
   }
   const star = from.indexOf("*");
-  if (star >= 0 && star < from.length - 1) throw fault("* may be the last character only");
+  if (star >= 0 && star < from.length - 1) throw fault("* must be the last character");
   const segments = from.slice(1, star < 0 ? undefined : star).split("/");
   const open = star < 0 ? undefined : decoded(segments.pop() as string);
   // A slash at the end of a path is not part of it.
   if (star < 0 && segments.at(-1) === "") segments.pop();
   const names = segments.filter((segment) => segment.startsWith(":"));
   if (star >= 0) names.push(`:${SPLAT}`);
-  if (names.includes(":") || new Set(names).size < names.length) throw fault("a placeholder needs a name of its own");
+  if (names.includes(":") || new Set(names).size < names.length) throw fault("each placeholder needs a different name");
   return { status: known, to, segments: segments.map((each) => (each.startsWith(":") ? each : decoded(each))), open };
 }
 

@@ -10,7 +10,7 @@ export interface RequestedArchive {
   readonly range: PathArchiveOptions["range"];
 }
 
-/** @throws {Refusal} 400 */
+/** Reads the parameters of a request for an archive. @throws {Refusal} 400 */
 export function requestedArchive(query: URLSearchParams, parameters: ReadonlyMap<string, string>): RequestedArchive {
   const given = (name: string) => query.get(`car-${name}`) ?? parameters.get(name);
   oneOf("version", given("version") ?? "1", ["1"]);

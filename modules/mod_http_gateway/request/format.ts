@@ -63,7 +63,7 @@ function acceptedFormat(accept: string | undefined, lenient: boolean): Wanted {
     }
     if (format !== undefined) return { format, parameters, isImplied: true };
     if (lenient) return asItIs;
-    throw new Refusal(400, `the media type ${JSON.stringify(text)} in Accept is not known`);
+    throw new Refusal(400, `the media type ${JSON.stringify(text)} in Accept is unknown`);
   }
   return asItIs;
 }

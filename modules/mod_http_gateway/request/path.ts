@@ -49,7 +49,7 @@ function refuseWorker(request: PathRequest): void {
   if (request.header("service-worker") === "script") {
     throw new Refusal(
       400,
-      "A service worker may not be registered for a root of a path gateway: its scope would be that of others",
+      "A service worker may not be registered for a root of a path gateway, because it would control the other roots as well",
     );
   }
 }

@@ -39,7 +39,10 @@ export async function blockResponse(call: GatewayCall, found: Found, format: Blo
   const coming = readSoon(call.reading.readLeaf, found.cid);
   const bytes = coming instanceof Promise ? await coming : coming;
   if (format === "raw" && bytes.length > MAX_RAW_BLOCK) {
-    throw new Refusal(410, `${found.cid} has ${bytes.length} bytes: blocks of at most ${MAX_RAW_BLOCK} are served`);
+    throw new Refusal(
+      410,
+      `${found.cid} has ${bytes.length} bytes: only blocks of up to ${MAX_RAW_BLOCK} bytes are served`,
+    );
   }
   const source = bytesSource(bytes);
   return contentResponse(call, { source, type: formatTypes[format], headers });

@@ -23,7 +23,7 @@ export async function carResponse(call: GatewayCall): Promise<ResponseFields> {
   const from = await start(node, target, reading);
   const root = parseCid(from.root);
   const { readLeaf: read, buffers, leases } = reading;
-  const options = { ...optionsOf(archive), provesAbsence: true, lent: { read, buffers, leases } };
+  const options = { ...optionsOf(archive), provesAbsence: true, pooled: { read, buffers, leases } };
   const { cid, roots, archive: pieces } = await exportPath(root, from.names, reading.read, options);
   const rootText = cidText(root);
   const found = { cid, text: cidText(cid), roots, from, lifetime: from.lifetime };

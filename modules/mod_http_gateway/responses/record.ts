@@ -29,11 +29,11 @@ export async function recordResponse(call: GatewayCall): Promise<ResponseFields>
   if (target.namespace !== "ipns") throw new Refusal(400, `${path} is not an IPNS link`);
   if (target.segments.length > 0) throw new Refusal(400, "cannot find ipns key for subpath");
   const key = keyOf(target.root);
-  if (key === undefined) throw new Refusal(400, `${target.root} is no key, so nobody has signed a record of it`);
+  if (key === undefined) throw new Refusal(400, `${target.root} is not a key, so there is no signed record of it`);
   node.lowLevel.denylists.requirePath("ipns", target.root);
   const { offline, signal } = reading;
   const record = await node.lowLevel.names.record(parsePeerId(key), { offline, signal });
-  if (record === undefined) throw new Refusal(404, `failed to resolve ${path}: there is no record of it`);
+  if (record === undefined) throw new Refusal(404, `failed to resolve ${path}: no record was found`);
   const { bytes, ttl, validity } = record;
   const etag = recordTag(bytes);
   const seconds = Math.min(secondsOf(ttl), secondsUntil(validity));

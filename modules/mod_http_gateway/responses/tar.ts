@@ -16,7 +16,7 @@ const RAW = 0x55;
 export async function tarResponse(call: GatewayCall, found: Found): Promise<ResponseFields> {
   const { request, reading } = call;
   if (found.cid.code !== DAG_PB && found.cid.code !== RAW) {
-    throw new Refusal(406, `${found.text} is no file and no directory: fetch it with ?format=raw or ?format=car`);
+    throw new Refusal(406, `${found.text} is neither a file nor a directory: fetch it with ?format=raw or ?format=car`);
   }
   const etag = `W/"${found.text}.x-tar"`;
   const own = contentHeaders(call, found, etag);

@@ -38,7 +38,7 @@ async function directoryResponse(call: GatewayCall, found: Found, directory: Uni
   if (index === undefined) return listingResponse(call, found, directory);
   requireServed(call, found, INDEX);
   const file = await openFile(index.cid, reading.read);
-  if (isDirectory(file)) throw new Refusal(422, `${INDEX} of ${found.text} is a directory, and no page`);
+  if (isDirectory(file)) throw new Refusal(422, `${INDEX} of ${found.text} is a directory instead of a page`);
   return fileResponse(call, found, file, { name: INDEX, directory });
 }
 

@@ -71,7 +71,7 @@ export function routingRoutes(gateway: Gateway, { node, settings: now }: Gateway
     const name = rest.slice(0, Math.max(at, 0));
     const question = Object.hasOwn(questions, name) ? questions[name] : undefined;
     return gateway.respondWith(event, question?.methods ?? READING, (settings) => {
-      if (question === undefined) throw new Refusal(400, `There is no ${event.request.path} in routing v1`);
+      if (question === undefined) throw new Refusal(400, `routing v1 does not have ${event.request.path}`);
       const { request } = event;
       const signal = AbortSignal.any([request.signal, AbortSignal.timeout(LOOK_UP_MS)]);
       return question.respond({ node, key: rest.slice(at + 1), request, settings, signal });

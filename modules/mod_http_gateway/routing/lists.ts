@@ -56,7 +56,7 @@ function typeFor(accept = "*/*"): typeof JSON_TYPE | typeof LINES_TYPE {
     if (type === LINES_TYPE) return LINES_TYPE;
     if (type === JSON_TYPE || type === "application/*" || type === "*/*") return JSON_TYPE;
   }
-  throw new Refusal(406, `The answer is ${JSON_TYPE} or ${LINES_TYPE}: ask for one of them`);
+  throw new Refusal(406, `The response is ${JSON_TYPE} or ${LINES_TYPE}: accept one of them`);
 }
 
 async function* filtered(records: PeerRecords, filter: Filter): PeerRecords {

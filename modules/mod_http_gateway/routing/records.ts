@@ -33,7 +33,7 @@ export async function recordResponse({ node, key, request, settings }: RecordReq
   const id = nameIn(key);
   const accept = request.header("accept") ?? "*/*";
   if (!accept.includes(RECORD_TYPE) && !accept.includes("*/*")) {
-    throw new Refusal(406, `A record is ${RECORD_TYPE}: ask for that`);
+    throw new Refusal(406, `A record is ${RECORD_TYPE}: accept that type`);
   }
   const { signal } = request;
   // Uses the best record that arrived in time. Only the DHT is queried, as in `LookUps`.
@@ -70,7 +70,7 @@ export async function recordResponse({ node, key, request, settings }: RecordReq
 export async function putRecord({ node, key, request, settings, signal }: RecordRequest): Promise<ResponseFields> {
   const id = nameIn(key);
   const type = request.header("content-type")?.replace(/;.*/s, "").trim().toLowerCase();
-  if (type !== RECORD_TYPE) throw new Refusal(406, `What is put here is ${RECORD_TYPE}, and says so in Content-Type`);
+  if (type !== RECORD_TYPE) throw new Refusal(406, `The body must be ${RECORD_TYPE}, as its Content-Type must say`);
   const bytes = await bodyOf(request);
   await node.lowLevel.names.put(id, bytes, { signal }).catch((cause: unknown) => {
     if (signal.aborted) throw tooLate(`/ipns/${key}`, cause);
@@ -103,5 +103,5 @@ function nameIn(text: string): ReturnType<typeof parsePeerId> {
   } catch (cause) {
     throw new Refusal(400, `unable to parse CID: ${(cause as Error).message}`, { cause });
   }
-  throw new Refusal(400, "A name is a CID of version 1 here, in base36");
+  throw new Refusal(400, "A name must be a CID of version 1 here, in base36");
 }

@@ -2,12 +2,12 @@
 import type { CID } from "multiformats/cid";
 import { addEntries, hashOnly } from "../content/adder/adder.ts";
 import { shardingBySize, withImportConfig } from "../content/adder/import_config.ts";
-import { type AddOptions as AddOptionsOfContent, addSettings } from "../content/adder/settings.ts";
+import { addSettings, type UnixfsAddOptions } from "../content/adder/settings.ts";
 import { requirePinName } from "../content/pins/pins.ts";
 import type { AddEntry, AddEvent, AddSettings } from "../content/unixfs/add.ts";
 import type { Names } from "../formats/cid/codecs.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { failure, NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { requireLinkable, withRoots } from "./add_roots.ts";
 import {
   type Candidate,
@@ -20,7 +20,10 @@ import { type CallOptions, readOptions, type ShardingMode } from "./common.ts";
 import { type ModeInput, modeOf, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 export interface AddTreeOptions extends CallOptions {
-  /** How files are cut: `size-BYTES` (by default 262144), `rabin-MIN-AVG-MAX` or `buzhash`. */
+  /**
+   * How files are split into chunks: `size-BYTES` (by default 262144), `rabin-MIN-AVG-MAX` or
+   * `buzhash`.
+   */
   readonly chunker?: string | undefined;
   /** Version of CIDs: 0 unless an option needs 1. */
   readonly cidVersion?: number | undefined;
@@ -145,7 +148,7 @@ export function addApi(node: LowLevelNode): AddApi {
   async function* addTree(entries: AsyncIterable<AddEntry>, options: AddTreeOptions = {}): AsyncGenerator<AddEvent> {
     const { pin = true, pinName, nocopy = false, fscache = false } = options;
     if (pinName !== undefined && (!pin || options.onlyHash === true))
-      throw new NodeError("pin-name option requires pin to be set");
+      throw failure("OPTION_CONFLICT", { reason: "pin-name option requires pin to be set" });
     requirePinName(pinName);
     requireLinkable(options);
     const { signal, offline } = readOptions(options);
@@ -176,7 +179,7 @@ export function addApi(node: LowLevelNode): AddApi {
     async add(input, options = {}) {
       let last: AddResult | undefined;
       for await (const result of added(entriesOf([await oneCandidate(input)]), options)) last = result;
-      if (last === undefined) throw new NodeError("Invalid body");
+      if (last === undefined) throw failure("INPUT_INVALID", { reason: "Invalid body" });
       return last;
     },
     addAll: (input, options = {}) => added(entriesOf(manyCandidates(input)), options),
@@ -194,7 +197,7 @@ function settingsOf(node: LowLevelNode, options: AddTreeOptions): AddSettings {
 function shardingOf(
   { repo: { config }, sizeSharding }: LowLevelNode,
   { sharding, maxDirectoryLinks, maxHamtFanout }: AddTreeOptions,
-): Pick<AddOptionsOfContent, "sharded" | "fanout"> {
+): Pick<UnixfsAddOptions, "sharded" | "fanout"> {
   if (sharding !== "by size") {
     return { sharded: config.value("Experimental.ShardingEnabled"), fanout: maxHamtFanout };
   }
@@ -215,5 +218,5 @@ async function* entriesOf(candidates: AsyncIterable<Candidate> | Iterable<Candid
     if (content === undefined) yield { ...known, kind: "directory", body: nothing() };
     else yield { ...known, kind: "file", body: content };
   }
-  if (!any) throw new NodeError("expected a file argument");
+  if (!any) throw failure("FILE_ARGUMENT_MISSING");
 }

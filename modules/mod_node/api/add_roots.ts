@@ -6,7 +6,7 @@ import type { CID } from "multiformats/cid";
 import { AddedLinks } from "../content/mfs/link_added.ts";
 import type { AddEvent } from "../content/unixfs/add.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError, reworded } from "../util/errors.ts";
 import type { ReadOptions, ShardingMode } from "./common.ts";
 
 export interface RootOptions {
@@ -20,8 +20,10 @@ export interface RootOptions {
 /** @throws NodeError for options that `toFiles` excludes */
 export function requireLinkable({ toFiles, onlyHash, wrapWithDirectory }: RootOptions): void {
   if (toFiles === undefined) return;
-  if (onlyHash === true) throw new NodeError("only-hash and to-files options are not compatible");
-  if (wrapWithDirectory === true) throw new NodeError("wrap-with-directory and to-files options are not compatible");
+  if (onlyHash === true)
+    throw failure("OPTION_CONFLICT", { reason: "only-hash and to-files options are not compatible" });
+  if (wrapWithDirectory === true)
+    throw failure("OPTION_CONFLICT", { reason: "wrap-with-directory and to-files options are not compatible" });
 }
 
 /**
@@ -91,6 +93,6 @@ export async function announceToNetwork(
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     node.log.write("core/commands", "warn", `fast-provide-root: sync provide failed: ${error.message}`);
-    throw new NodeError(`fast-provide: ${error.message}`, { cause: error });
+    throw reworded(error, `fast-provide: ${error.message}`);
   }
 }

@@ -15,7 +15,7 @@ import {
   requireInline,
   requireSize,
 } from "../storage/blockstore/make_block.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, listOf, pathText, piecesOf, readOptions } from "./common.ts";
 
 export interface BlockGetOptions extends CallOptions {
@@ -99,7 +99,7 @@ function formOf(
       : blockFormat(format ?? (version === 0 ? "v0" : ""), mhtype, mhlen);
   // Callers that give a codec of the CID expect the error texts of Kubo 0.43.
   if (cidCodec !== undefined && form.hash !== identity && mhlen > form.hash.length) {
-    throw new NodeError("invalid cid: requested length was too large for digest");
+    throw failure("HASH_LENGTH_INVALID", { reason: "invalid cid: requested length was too large for digest" });
   }
   return form;
 }

@@ -1,7 +1,7 @@
 /** The inputs that `add` and similar methods accept: the same forms as in the client libraries. */
 import { clean } from "../content/resolver/path.ts";
 import type { ModeAndTime } from "../formats/unixfs/format.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { type ModeInput, modeOf, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 type Bytes = ArrayBufferView | ArrayBuffer;
@@ -54,7 +54,7 @@ export interface Candidate extends ModeAndTime {
 
 type Stream = Iterable<unknown> | AsyncIterable<unknown>;
 
-const refused = (reason: string) => new NodeError(`Unexpected input: ${reason}`);
+const refused = (reason: string) => failure("INPUT_INVALID", { reason: `Unexpected input: ${reason}` });
 const single = () => refused("single item passed - if you are using ipfs.addAll, please use ipfs.add instead");
 const multiple = () => refused("multiple items passed - if you are using ipfs.add, please use ipfs.addAll instead");
 

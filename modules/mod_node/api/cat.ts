@@ -4,7 +4,7 @@ import { fileSize, isDirectory, type UnixfsNode } from "../content/unixfs/node.t
 import { bulkReader, openFile } from "../content/unixfs/open.ts";
 import { readFile } from "../content/unixfs/read.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { failure, NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, type ReadOptions, readOptions } from "./common.ts";
 
@@ -24,7 +24,7 @@ export interface CatApi {
   cat(path: IpfsPath | readonly IpfsPath[], options?: CatOptions): SizedByteStream;
 }
 
-interface Part {
+interface CatPart {
   readonly file: UnixfsNode;
   readonly offset: number;
   /** Bytes, according to the size that the file states. */
@@ -33,15 +33,15 @@ interface Part {
   readonly maxLength: number;
 }
 
-type Range = Pick<Part, "offset" | "length">;
+type Range = Pick<CatPart, "offset" | "length">;
 
 export function catApi(node: LowLevelNode): CatApi {
   return {
     cat(path, options = {}) {
       const { offset = 0, length = Number.POSITIVE_INFINITY } = options;
       const parts = once(async () => {
-        if (offset < 0) throw new NodeError("cannot specify negative offset");
-        if (length < 0) throw new NodeError("cannot specify negative length");
+        if (offset < 0) throw failure("OPTION_INVALID", { reason: "cannot specify negative offset" });
+        if (length < 0) throw failure("OPTION_INVALID", { reason: "cannot specify negative length" });
         const how = readOptions(options);
         const { buffers } = node.blocks;
         const read = node.reader(inSession({ ...how, buffers }));
@@ -71,8 +71,8 @@ async function partsOf(
   paths: readonly string[],
   { offset, length }: Range,
   { node, how, read }: { readonly node: LowLevelNode; readonly how: ReadOptions; readonly read: ReadBlock },
-): Promise<Part[]> {
-  const parts: Part[] = [];
+): Promise<CatPart[]> {
+  const parts: CatPart[] = [];
   let skip = offset;
   let left = length;
   for (const path of paths) {
@@ -98,7 +98,11 @@ async function partsOf(
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
-async function* contents(parts: readonly Part[], read: ReadBlock, buffers: LowLevelNode["blocks"]["buffers"]): Bytes {
+async function* contents(
+  parts: readonly CatPart[],
+  read: ReadBlock,
+  buffers: LowLevelNode["blocks"]["buffers"],
+): Bytes {
   const readMany = bulkReader(read);
   for (const { file, offset, maxLength } of parts)
     yield* readFile(file, readMany, { offset, length: maxLength, buffers });

@@ -1,7 +1,7 @@
 /** Converts CIDs and lists their parts, without access to any store. */
 import type { CID } from "multiformats/cid";
 import { codecsBy, type Names, workingCodecs } from "../formats/cid/codecs.ts";
-import { type CidFormat, cidFormat, FormatError, formatCid } from "../formats/cid/format.ts";
+import { type CidFormat, cidFormat, formatCid } from "../formats/cid/format.ts";
 import { hashesBy } from "../formats/cid/hashes.ts";
 import { type CidInspection, inspectCid } from "../formats/cid/inspect.ts";
 import { base32, bases, laterBases, multibaseNamed } from "../formats/cid/multibase.ts";
@@ -88,7 +88,7 @@ function formatOne(cidStr: string, format: CidFormat): CidFormatResult {
   try {
     return { cidStr, formatted: formatCid(cidStr, format), errorMsg: "" };
   } catch (error) {
-    if (error instanceof FormatError || !(error instanceof NodeError)) throw error;
+    if (!(error instanceof NodeError) || error.code === "CID_SPECIFIER_INVALID") throw error;
     return { cidStr, formatted: "", errorMsg: error.message };
   }
 }

@@ -3,7 +3,7 @@ import type { Multiaddr } from "@multiformats/multiaddr";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../formats/peer_id.ts";
 import type { RecordOptions } from "../network/ipns/resolver.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 
 /** Options of every call. */
@@ -60,7 +60,7 @@ export function readOptions({ signal, timeout, offline }: CallOptions): ReadOpti
   if (timeout === undefined) return { signal, offline };
   const milliseconds = typeof timeout === "number" ? timeout : parseDuration(timeout);
   const limit = new AbortController();
-  const expire = () => limit.abort(new NodeError("context deadline exceeded"));
+  const expire = () => limit.abort(failure("DEADLINE_EXCEEDED"));
   if (milliseconds <= 0) expire();
   else if (milliseconds <= MAX_TIMER) setTimeout(expire, milliseconds).unref();
   return { signal: signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]), offline };
@@ -81,7 +81,8 @@ export interface RecordCallOptions extends CallOptions {
 /** @throws NodeError for an invalid or negative duration */
 export function recordOptions({ dhtRecordCount: count, dhtTimeout, ...options }: RecordCallOptions): RecordOptions {
   const timeout = typeof dhtTimeout === "string" ? parseDuration(dhtTimeout) : dhtTimeout;
-  if (timeout !== undefined && timeout < 0) throw new NodeError("DHT timeout value must be >= 0");
+  if (timeout !== undefined && timeout < 0)
+    throw failure("OPTION_INVALID", { reason: "DHT timeout value must be >= 0" });
   return { ...readOptions(options), count, timeout };
 }
 

@@ -6,7 +6,7 @@ import type { WaitingKey } from "../storage/repo/in_force.ts";
 import { profiles } from "../storage/repo/profiles.ts";
 import { configKeys } from "../storage/repo/schema.ts";
 import { requireShown } from "../storage/repo/secrets.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import type { CallOptions } from "./common.ts";
 
 /** A configuration, or a part of it. */
@@ -129,7 +129,7 @@ function parsed(text: string): JsonText {
   try {
     return new JsonText(text);
   } catch (error) {
-    throw new NodeError(`failed to unmarshal json. ${(error as Error).message}`, { cause: error });
+    throw failure("JSON_INVALID", { reason: `failed to unmarshal json. ${(error as Error).message}` }, error);
   }
 }
 

@@ -18,7 +18,7 @@ import { readBlockBody, requireInline, requireSize } from "../storage/blockstore
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import { inSlices } from "../util/async/steps.ts";
 import { WeightedSemaphore } from "../util/async/weighted_semaphore.ts";
-import { failure, NodeError } from "../util/errors.ts";
+import { failure, type NodeError } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
 import type { CarSources } from "./candidates.ts";
 import { type CallOptions, type IpfsPath, pathText, readOptions } from "./common.ts";
@@ -231,7 +231,7 @@ export function dagApi(node: LowLevelNode): DagApi {
     async put(value, options = {}) {
       const { storeCodec = "dag-cbor", inputCodec, hashAlg = "sha2-256", pin } = options;
       if (inputCodec !== undefined && !(value instanceof Uint8Array)) {
-        throw new NodeError("Can only inputCodec on raw bytes that can be decoded");
+        throw failure("OPTION_CONFLICT", { reason: "Can only inputCodec on raw bytes that can be decoded" });
       }
       const { signal, offline } = readOptions(options);
       const bytes = inputCodec === undefined ? encodeValue(storeCodec, value) : (value as Uint8Array);

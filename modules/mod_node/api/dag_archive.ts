@@ -1,6 +1,6 @@
 /** Exports, imports and counts whole DAGs. */
 import type { CID } from "multiformats/cid";
-import { type ImportOptions, importCar } from "../content/car/import.ts";
+import { type CarImportOptions, importCar } from "../content/car/import.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { walk } from "../content/dag/walk.ts";
 import { CidSet } from "../formats/cid/set.ts";
@@ -19,7 +19,7 @@ export function rootIn(given: IpfsPath): CID {
     return parseCid(given);
   } catch (error) {
     const reason = "unable to parse root specification (currently only bare CIDs are supported)";
-    throw new NodeError(`${reason}: ${(error as Error).message}`, { cause: error });
+    throw new NodeError("INVALID_CID", `${reason}: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -54,7 +54,7 @@ export async function* imported(
     announce = false,
     ...options
   }: CallOptions &
-    ImportOptions & {
+    CarImportOptions & {
       readonly pinRoots?: boolean | undefined;
       readonly announce?: boolean | "wait" | undefined;
     },
@@ -67,7 +67,7 @@ export async function* imported(
     const slices = new TimeSlices();
     await node.lock.withShared(async () => {
       for await (const { content } of manyCandidates(archives)) {
-        if (content === undefined) throw new NodeError("expected a file handle");
+        if (content === undefined) throw failure("INPUT_INVALID", { reason: "expected a file handle" });
         for (const cid of await importCar(node.blocks, content, { counts, maxBlock, maxInline, rules })) {
           roots.set(cid.toString(), cid);
           await slices.due();
@@ -83,7 +83,7 @@ export async function* imported(
       await slices.due();
     }
     if (failed > 0 && rules === "0.9")
-      throw new NodeError(`unable to pin all roots: ${failed} out of ${roots.size} failed`);
+      throw failure("PIN_FAILED", { reason: `unable to pin all roots: ${failed} out of ${roots.size} failed` });
     if (announce !== false) await announceRoots(node, roots.values(), announce, how);
   } finally {
     unguard();
@@ -127,7 +127,7 @@ export async function* counted(
   const how = readOptions(options);
   const { cid, remainder } = await node.resolve(pathText(root), how);
   if (remainder.length > 0) {
-    throw new NodeError("cannot return size for anything other than a DAG with a root CID");
+    throw failure("NOT_SUPPORTED", { reason: "cannot return size for anything other than a DAG with a root CID" });
   }
   const read = node.reader(inSession(how));
   linksOf(cid, await read(cid));
@@ -182,7 +182,7 @@ export async function* summed(
   for (const root of roots) {
     const { cid, remainder } = await node.resolve(pathText(root), how);
     if (remainder.length > 0) {
-      throw new NodeError("cannot return size for anything other than a DAG with a root CID");
+      throw failure("NOT_SUPPORTED", { reason: "cannot return size for anything other than a DAG with a root CID" });
     }
     const dag: Sum = { cid, size: 0, numBlocks: 0 };
     dags.push(dag);

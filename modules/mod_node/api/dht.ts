@@ -174,13 +174,13 @@ function eventsApi(node: LowLevelNode): DhtApi["events"] {
       const routing = await opened();
       const id = parsePeerId(String(peer));
       if (onlyOthers === true && id.equals(node.repo.identity.peerId)) {
-        throw new NodeError("finding your own node in the DHT is currently not supported");
+        throw failure("PEER_IS_SELF", { reason: "finding your own node in the DHT is currently not supported" });
       }
       yield* routing.findPeer(id, callSignal(options));
     },
     async *findProvs(cid, { numProviders: count = 20, paths, ...options } = {}) {
       const routing = await opened();
-      if (count < 1) throw new NodeError("number of providers must be greater than 0");
+      if (count < 1) throw failure("OPTION_INVALID", { reason: "number of providers must be greater than 0" });
       const signal = callSignal(options);
       const block = paths === true ? (await node.resolve(String(cid), { signal })).cid : parseCid(String(cid));
       yield* routing.findProviders(block, { count, signal });
@@ -202,7 +202,8 @@ function eventsApi(node: LowLevelNode): DhtApi["events"] {
       const signal = callSignal(options);
       const { routing, libp2p } = await node.network();
       if (onlyIfOn === true && routing.providing.isOff) throw failure("PROVIDE_OFF");
-      if (libp2p.getPeers().length === 0) throw new NodeError("cannot provide, no connected peers");
+      if (libp2p.getPeers().length === 0)
+        throw failure("NO_CONNECTED_PEERS", { reason: "cannot provide, no connected peers" });
       const roots = listOf(given).map((cid) => parseCid(String(cid)));
       await requireBlocks(node, roots);
       const cids = recursive === true ? below(node, roots, signal) : roots;
@@ -210,7 +211,7 @@ function eventsApi(node: LowLevelNode): DhtApi["events"] {
     },
     async *query(peer, options = {}) {
       const routing = node.online ? await opened() : undefined;
-      if (routing?.dht === undefined) throw new NodeError("routing service is not a DHT");
+      if (routing?.dht === undefined) throw failure("DHT_MISSING");
       yield* routing.closestPeers(idOf(peer).toMultihash().bytes, callSignal(options));
     },
   };
@@ -220,7 +221,8 @@ const recordKeys: Readonly<Record<string, (id: PeerId) => Uint8Array>> = { ipns:
 
 async function* storeLocally(node: LowLevelNode, key: DhtKey, value: ByteSource, signal: AbortSignal) {
   const { kind, id } = partsOf(key);
-  if (kind !== "ipns") throw new NodeError("only records of names are stored while the node is offline");
+  if (kind !== "ipns")
+    throw failure("NOT_SUPPORTED", { reason: "only records of names are stored while the node is offline" });
   const bytes = await readUpTo(piecesOf(value), MAX_RECORD_SIZE);
   await node.names.put(parsePeerId(id), bytes, { signal, allowOffline: true });
   yield { type: eventTypes.value, id: node.repo.identity.peerId };
@@ -236,7 +238,7 @@ function partsOf(key: DhtKey): { readonly kind: string; readonly id: string } {
 function keyOf(key: DhtKey): Uint8Array {
   const { kind, id } = partsOf(key);
   const make = Object.hasOwn(recordKeys, kind) ? recordKeys[kind] : undefined;
-  if (make === undefined) throw new NodeError("invalid key");
+  if (make === undefined) throw failure("ARGUMENT_INVALID", { reason: "invalid key" });
   return make(parsePeerId(id));
 }
 
@@ -244,13 +246,14 @@ function idOf(peer: PeerName): PeerId {
   try {
     return parsePeerId(String(peer));
   } catch (cause) {
-    throw new NodeError("invalid peer ID", { kind: "client", cause });
+    throw new NodeError("INVALID_PEER_ID", "invalid peer ID", { kind: "client", cause });
   }
 }
 
 export async function requireBlocks(node: LowLevelNode, cids: readonly CID[]): Promise<void> {
   for (const cid of cids) {
-    if (!(await node.blocks.has(cid))) throw new NodeError(`block ${cid} not found locally, cannot provide`);
+    if (!(await node.blocks.has(cid)))
+      throw failure("BLOCK_NOT_LOCAL", { reason: `block ${cid} not found locally, cannot provide` });
   }
 }
 

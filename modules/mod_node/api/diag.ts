@@ -1,6 +1,6 @@
 /** Information about the system and the process. */
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 import { quote } from "../util/go/text.ts";
 import { collectorNames, profile } from "../util/profile.ts";
@@ -50,6 +50,10 @@ function millisecondsOf(duration: number | string): number {
     return parseDuration(duration);
   } catch (error) {
     const { message } = error as Error;
-    throw new NodeError(`failed to parse profile duration ${quote(duration)}: ${message}`, { cause: error });
+    throw failure(
+      "DURATION_INVALID",
+      { reason: `failed to parse profile duration ${quote(duration)}: ${message}` },
+      error,
+    );
   }
 }

@@ -7,7 +7,7 @@ import { dagPb } from "../formats/cid/codecs.ts";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, readOptions } from "./common.ts";
 
 export interface FileLsLink {
@@ -65,7 +65,7 @@ export function fileApi(node: LowLevelNode): FileApi {
 /** Opens a UnixFS node. Raw leaves are refused because this command predates them. */
 async function oldNode(cid: CID, read: ReadBlock) {
   const bytes = await read(cid);
-  if (cid.code !== dagPb) throw new NodeError("expected protobuf dag node");
+  if (cid.code !== dagPb) throw failure("NOT_DAG_PB");
   return openNode(cid, bytes);
 }
 
@@ -74,9 +74,9 @@ async function objectOf(cid: CID, read: ReadBlock): Promise<FileLsObject> {
   const { type } = node.unixfs;
   const facts = { cid, size: type === "Directory" ? 0 : fileSize(node), type };
   if (type === "File") return { ...facts, links: null };
-  if (type === "HAMTShard") throw new NodeError("cannot list large directories yet");
-  if (type === "Symlink") throw new NodeError("cannot list symlinks yet");
-  if (type !== "Directory") throw new NodeError(`unrecognized type: ${type}`);
+  if (type === "HAMTShard") throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "cannot list large directories yet" });
+  if (type === "Symlink") throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "cannot list symlinks yet" });
+  if (type !== "Directory") throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: `unrecognized type: ${type}` });
   const links = mapConcurrent(node.links, MAX_CHILDREN, async ({ name, cid: child, size }) => {
     const inner = await oldNode(child, read);
     const { type } = inner.unixfs;

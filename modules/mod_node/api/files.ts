@@ -3,9 +3,10 @@ import type { CID } from "multiformats/cid";
 import { namespaceForm } from "../content/adder/import_config.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { cidSettings } from "../content/mfs/cid_settings.ts";
-import { describe, type Entry, type Kind, linkPages, pagesOfEntries, statOf } from "../content/mfs/list.ts";
+import { describe, type Kind, linkPages, type NamespaceEntry, pagesOfEntries, statOf } from "../content/mfs/list.ts";
 import { localityOf } from "../content/mfs/locality.ts";
 import {
+  type CopySource,
   changeCid,
   changeFacts,
   cidAt,
@@ -14,7 +15,6 @@ import {
   makeDirectory,
   move,
   remove,
-  type Source,
 } from "../content/mfs/operations.ts";
 import { type NamespacePath, nameOf, namespacePath, uncheckedPath } from "../content/mfs/path.ts";
 import { fileAt, writeFile } from "../content/mfs/write_file.ts";
@@ -25,7 +25,7 @@ import { parseChunker } from "../formats/unixfs/chunker/parse.ts";
 import { withBits } from "../formats/unixfs/mode.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
 import { oneByOne } from "../util/async/one_by_one.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError, reworded } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
 import {
   type ByteSource,
@@ -267,7 +267,7 @@ const isContent = ({ text }: NamespacePath, { resolvesNames }: FilesNameOptions)
 
 async function contentAt(node: LowLevelNode, text: string, how: ReadOptions): Promise<CID> {
   const { cid, remainder } = await node.resolve(text, how);
-  if (remainder.length > 0) throw new NodeError("no such link found");
+  if (remainder.length > 0) throw failure("LINK_NOT_FOUND", { reason: "no such link found" });
   return cid;
 }
 
@@ -275,7 +275,7 @@ async function sourceOf(
   node: LowLevelNode,
   found: NamespacePath,
   how: ReadOptions & FilesNameOptions,
-): Promise<Source> {
+): Promise<CopySource> {
   const text = `/${found.segments.join("/")}`;
   const name = nameOf(found) as string | undefined;
   if (!isContent(found, how)) return { text, name, at: found };
@@ -285,12 +285,12 @@ async function sourceOf(
     return { text, name, at };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`cp: cannot get node from path ${text}: ${error.message}`, { cause: error });
+    throw reworded(error, `cp: cannot get node from path ${text}: ${error.message}`);
   }
 }
 
 const named = ({ name }: { readonly name: string }): FilesLsEntry => ({ name, type: "file", size: 0 });
-const shown = ({ name, kind, size, cid }: Entry): FilesLsEntry => ({ name, type: kind, size, cid });
+const shown = ({ name, kind, size, cid }: NamespaceEntry): FilesLsEntry => ({ name, type: kind, size, cid });
 
 async function* shownAll<T>(
   pages: AsyncIterable<readonly T[]>,
@@ -330,9 +330,10 @@ async function open(
 ): Promise<AsyncIterable<Uint8Array>> {
   const how = readOptions(options);
   const { node: file, size } = await fileAt(node.files, pathOf(path), how);
-  if (offset < 0) throw new NodeError("cannot specify negative offset");
-  if (offset > size) throw new NodeError(`offset was past end of file (${offset} > ${size})`);
-  if (length !== undefined && length < 0) throw new NodeError("cannot specify negative 'count'");
+  if (offset < 0) throw failure("OPTION_INVALID", { reason: "cannot specify negative offset" });
+  if (offset > size) throw failure("OPTION_INVALID", { reason: `offset was past end of file (${offset} > ${size})` });
+  if (length !== undefined && length < 0)
+    throw failure("OPTION_INVALID", { reason: "cannot specify negative 'count'" });
   return readFile(file, node.reader(inSession(how)), { offset, length });
 }
 

@@ -9,7 +9,7 @@ import { readFile } from "../content/unixfs/read.ts";
 import { exportTar } from "../content/unixfs/tar.ts";
 import { cumulativeSize } from "../formats/dag_pb/dag_pb.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.ts";
 import { type CallOptions, type IpfsPath, pathText, readOptions } from "./common.ts";
 
@@ -55,7 +55,7 @@ export function getApi(node: LowLevelNode): GetApi {
         async open() {
           const { level, session, root } = await opened();
           const packed = archive === true || !compress;
-          if (!packed && isDirectory(root)) throw new NodeError("file is not regular");
+          if (!packed && isDirectory(root)) throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "file is not regular" });
           const name = parsePath(pathText(path)).text.split("/").at(-1) as string;
           const source = packed
             ? exportTar(root, name, node.reader({ ...session, buffers }), {
@@ -81,6 +81,7 @@ async function* gzip(source: AsyncIterable<Uint8Array>, level: number | undefine
 
 /** Returns the zlib level; undefined for its default. */
 function gzipLevel(level: number | undefined): number | undefined {
-  if (level !== undefined && (level < 1 || level > 9)) throw new NodeError("compression level must be between 1 and 9");
+  if (level !== undefined && (level < 1 || level > 9))
+    throw failure("OPTION_INVALID", { reason: "compression level must be between 1 and 9" });
   return level;
 }

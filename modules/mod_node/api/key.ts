@@ -151,17 +151,20 @@ const PEM = "pem-pkcs8-cleartext";
 function keyBytes(file: Uint8Array, format: string): Uint8Array {
   const text = Buffer.from(file.buffer, file.byteOffset, file.length).toString("latin1");
   if (format === PEM) return keyOfPem(text);
-  if (format !== PROTOBUF) throw new NodeError(`unrecognized import format: ${format}`);
+  if (format !== PROTOBUF) throw failure("OPTION_INVALID", { reason: `unrecognized import format: ${format}` });
   if (!text.trimStart().startsWith("-----BEGIN ")) return file;
-  throw new NodeError(`unexpected PEM block for format=${PROTOBUF}: try again with format=pem-pkcs8-cleartext`);
+  throw failure("KEY_INVALID", {
+    reason: `unexpected PEM block for format=${PROTOBUF}: try again with format=pem-pkcs8-cleartext`,
+  });
 }
 
 /** @throws NodeError with Kubo's text */
 function requireUsual(bytes: Uint8Array): void {
   if (keyParts(bytes).type !== KEY_TYPES.ecdsa) return;
-  throw new NodeError(
-    "key type *crypto.ECDSAPrivateKey is not allowed to be imported, only RSA, Ed25519, or Secp256k1; use flag --allow-any-key-type if you are sure of what you're doing",
-  );
+  throw failure("KEY_INVALID", {
+    reason:
+      "key type *crypto.ECDSAPrivateKey is not allowed to be imported, only RSA, Ed25519, or Secp256k1; use flag --allow-any-key-type if you are sure of what you're doing",
+  });
 }
 
 /**
@@ -173,7 +176,7 @@ const SIGNED_PREFIX = Buffer.from("libp2p-key signed message:");
 const MAX_SIGNED = 64 * 1024 * 1024;
 
 async function signedBytes(data: ByteSource): Promise<Uint8Array> {
-  const tooLong = () => new NodeError(`more than ${MAX_SIGNED} bytes are not signed`);
+  const tooLong = () => failure("INPUT_TOO_LARGE", { reason: `more than ${MAX_SIGNED} bytes are not signed` });
   return Buffer.concat([SIGNED_PREFIX, await readAll(piecesOf(data), MAX_SIGNED, tooLong)]);
 }
 
@@ -188,12 +191,15 @@ async function verifyingKey(
     id = parsePeerId(text.replace(/^\/ipns\//, ""));
   } catch {
     if (own === undefined) {
-      throw new NodeError(`'${quote(text)}' is not a known key, an IPNS Name, or a valid PeerID`);
+      throw failure("KEY_NOT_FOUND", {
+        reason: `'${quote(text)}' is not a known key, an IPNS Name, or a valid PeerID`,
+      });
     }
   }
   if (own !== undefined) return { name: id === undefined ? text : "", id: own.id, publicKey: own.publicKey };
   const known = id as PeerId;
-  if (!inlinesPublicKey(known)) throw new NodeError(`the public key of ${known} is not in its id`);
+  if (!inlinesPublicKey(known))
+    throw failure("KEY_NOT_FOUND", { reason: `the public key of ${known} is not in its id` });
   return { name: "", id: known, publicKey: known.toMultihash().digest };
 }
 
@@ -222,13 +228,14 @@ export function keyApi(node: LowLevelNode): KeyApi {
       return shown(await keys.remove(name));
     },
     async export(name, { format = PROTOBUF } = {}) {
-      if (format !== PROTOBUF && format !== PEM) throw new NodeError(`unrecognized export format: ${format}`);
+      if (format !== PROTOBUF && format !== PEM)
+        throw failure("OPTION_INVALID", { reason: `unrecognized export format: ${format}` });
       const bytes = await keys.export(name);
       return format === PEM ? Buffer.from(pemOfKey(bytes)) : bytes;
     },
     async import(name, file, { format = PROTOBUF, anyType = true, ...options } = {}) {
       const shown = encoder(options);
-      const tooLong = () => new NodeError(`the file is longer than ${MAX_KEY_FILE} bytes`);
+      const tooLong = () => failure("INPUT_TOO_LARGE", { reason: `the file is longer than ${MAX_KEY_FILE} bytes` });
       const bytes = keyBytes(await readAll(piecesOf(file), MAX_KEY_FILE, tooLong), format);
       if (!anyType) requireUsual(bytes);
       return shown(await keys.import(name, bytes));

@@ -1,6 +1,6 @@
 /** The node's log. */
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError } from "../util/errors.ts";
 import { isAtLeast, logLevelNamed, type NodeLogLevel, subsystems } from "../util/log.ts";
 import { type CallOptions, readOptions } from "./common.ts";
 
@@ -98,7 +98,9 @@ function leastLevel(text: string): NodeLogLevel {
   try {
     return logLevelNamed(text);
   } catch (error) {
-    throw new NodeError(`setting log level ${text}: ${(error as Error).message}`, { cause: error });
+    throw new NodeError("LOG_LEVEL_INVALID", `setting log level ${text}: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 
@@ -116,7 +118,7 @@ export function logApi(node: LowLevelNode): LogApi {
       if (subsystem === "") return { "": log.defaultLevel };
       const isAll = subsystem === "all" || subsystem === "*";
       const named = log.names.filter((each) => isAll || each === subsystem);
-      if (named.length === 0) throw new NodeError("error: No such logger");
+      if (named.length === 0) throw failure("LOGGER_UNKNOWN", { reason: "error: No such logger" });
       const levels = Object.fromEntries(named.map((each) => [each, log.level(each)]));
       return isAll ? { "(default)": log.defaultLevel, ...levels } : levels;
     },

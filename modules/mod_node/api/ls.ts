@@ -73,7 +73,10 @@ export interface LsApi {
 }
 
 export function lsApi(node: LowLevelNode): LsApi {
-  async function opened(path: string, { resolveType = true, size = true, ...options }: LsOptions): Promise<Opened> {
+  async function opened(
+    path: string,
+    { resolveType = true, size = true, ...options }: LsOptions,
+  ): Promise<OpenedObject> {
     const session = inSession({ ...readOptions(options), buffers: node.blocks.buffers });
     const read = node.reader(session);
     const { cid } = await node.resolve(path, session);
@@ -137,7 +140,7 @@ export function lsApi(node: LowLevelNode): LsApi {
 }
 
 /** Sorts links by name; if there are many, in files below `folder`. */
-async function* sortedOnDisk(folder: string, pages: Opened["pages"]): AsyncGenerator<readonly LsLink[]> {
+async function* sortedOnDisk(folder: string, pages: OpenedObject["pages"]): AsyncGenerator<readonly LsLink[]> {
   const links = new SortedRuns<LsLink>(folder, linkCodec);
   try {
     for await (const page of pages) {
@@ -152,7 +155,7 @@ async function* sortedOnDisk(folder: string, pages: Opened["pages"]): AsyncGener
   }
 }
 
-interface Opened {
+interface OpenedObject {
   readonly pages: AsyncIterable<readonly LsLink[]>;
   /** Whether the links are sorted by name already. */
   readonly isSorted: boolean;

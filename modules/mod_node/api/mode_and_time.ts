@@ -1,7 +1,7 @@
 /** Modes and times of UnixFS 1.5, as callers give them. */
 import type { ModeAndTime, UnixTime } from "../formats/unixfs/format.ts";
 import { unixMode } from "../formats/unixfs/mode.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 
 /**
  * Permissions as a number, or as octal text such as `"0644"`. Other bits have the meaning of Go's
@@ -22,11 +22,13 @@ const MAX_NANOSECONDS = 999_999_999;
 export function modeOf(mode: ModeInput | undefined): number | undefined {
   if (mode === undefined) return undefined;
   if (typeof mode === "string" && !/^[+-]?[0-7]+$/.test(mode)) {
-    throw new NodeError(`strconv.ParseInt: parsing ${JSON.stringify(mode)}: invalid syntax`);
+    throw failure("NUMBER_INVALID", { reason: `strconv.ParseInt: parsing ${JSON.stringify(mode)}: invalid syntax` });
   }
   const number = typeof mode === "string" ? Number.parseInt(mode, 8) : mode;
   if (Math.abs(number) > MAX_MODE) {
-    throw new NodeError(`strconv.ParseInt: parsing ${JSON.stringify(mode)}: value out of range`);
+    throw failure("NUMBER_INVALID", {
+      reason: `strconv.ParseInt: parsing ${JSON.stringify(mode)}: value out of range`,
+    });
   }
   return unixMode(number);
 }
@@ -40,7 +42,7 @@ export function timeOf(time: TimeInput | undefined): UnixTime | undefined {
   if (Number.isSafeInteger(seconds) && nanoseconds >= 0 && nanoseconds <= MAX_NANOSECONDS) {
     return { seconds, nanoseconds };
   }
-  throw new NodeError(`mtime nanoseconds must be in range [1, ${MAX_NANOSECONDS}]`);
+  throw failure("OPTION_INVALID", { reason: `mtime nanoseconds must be in range [1, ${MAX_NANOSECONDS}]` });
 }
 
 function partsOf(time: TimeInput): readonly [seconds: number, nanoseconds: number] {

@@ -3,7 +3,7 @@ import { laterBaseNamed } from "../formats/cid/multibase.ts";
 import { decodeSteps, encodeSteps } from "../formats/cid/multibase_text.ts";
 import { readAll } from "../util/async/read_all.ts";
 import { inSlices } from "../util/async/steps.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { type ByteSource, piecesOf } from "./common.ts";
 
 export interface MultibaseApi {
@@ -32,10 +32,12 @@ export const multibaseApi = (): MultibaseApi => ({
       return await inSlices(decodeSteps(given));
     } catch (error) {
       if (!(error instanceof Error)) throw error;
-      throw new NodeError(`failed to decode multibase: ${error.message}`, { cause: error });
+      throw failure("MULTIBASE_INVALID", { reason: `failed to decode multibase: ${error.message}` }, error);
     }
   },
 });
 
 const whole = (source: ByteSource) =>
-  readAll(piecesOf(source), MAX_BYTES, () => new NodeError(`more than ${MAX_BYTES} bytes are not accepted`));
+  readAll(piecesOf(source), MAX_BYTES, () =>
+    failure("INPUT_TOO_LARGE", { reason: `more than ${MAX_BYTES} bytes are not accepted` }),
+  );

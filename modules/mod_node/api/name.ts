@@ -6,7 +6,7 @@ import type { IpnsPubsub } from "../network/ipns/ipns_pubsub.ts";
 import { inspectRecord, type RecordInspection, recordFault } from "../network/ipns_record/inspect.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
 import { readUpTo } from "../util/async/read_all.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError } from "../util/errors.ts";
 import {
   type ByteSource,
   type CallOptions,
@@ -162,11 +162,11 @@ export function nameApi(node: LowLevelNode): NameApi {
       const times = timesOf(rules)(lifetime, ttl);
       if (resolve) await node.reader(how)((await node.resolve(path, how)).cid);
       // While the names are mounted, their content may only be changed below /ipns.
-      if (await node.mounts.hasNames()) throw new NodeError("cannot manually publish while IPNS is mounted");
+      if (await node.mounts.hasNames()) throw failure("NAME_MOUNTED");
       if (!node.online && allowOffline !== true) {
         const delegates = " or `--allow-delegated` if Ipns.DelegatedPublishers are set up";
         const remedy = `pass \`--allow-offline\` to override${rules === "0.9" ? "" : delegates}`;
-        throw new NodeError(`can't publish while offline: ${remedy}`);
+        throw failure("OFFLINE_NOT_ALLOWED", { reason: `can't publish while offline: ${remedy}` });
       }
       fullPath(path);
       const key = await node.names.key(keyName);
@@ -194,7 +194,7 @@ export function nameApi(node: LowLevelNode): NameApi {
 function namePubsubApi(node: LowLevelNode): NamePubsubApi {
   const opened = async (): Promise<IpnsPubsub> => {
     const followed = await node.names.pubsub();
-    if (followed === undefined) throw new NodeError("IPNS pubsub subsystem is not enabled", { kind: "client" });
+    if (followed === undefined) throw failure("IPNS_PUBSUB_OFF");
     return followed;
   };
   return {
@@ -214,6 +214,6 @@ function idOf(name: PeerName): PeerId {
   try {
     return parsePeerId(String(name).replace(/^\/ipns\//, ""));
   } catch (error) {
-    throw new NodeError((error as Error).message, { kind: "client", cause: error });
+    throw new NodeError("INVALID_PEER_ID", (error as Error).message, { kind: "client", cause: error });
   }
 }

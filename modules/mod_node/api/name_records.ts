@@ -2,7 +2,6 @@
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
 import { inspectRecord, type RecordInspection, recordFault } from "../network/ipns_record/inspect.ts";
 import { MAX_RECORD_SIZE } from "../network/ipns_record/record.ts";
-import { NOT_FOUND_TEXT } from "../network/kad/events.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { failure, NodeError } from "../util/errors.ts";
@@ -25,7 +24,7 @@ const withoutNamespace = (name: PeerName): string => String(name).replace(/^\/ip
 /** @throws NodeError when there is none */
 export async function getRecord(node: LowLevelNode, name: PeerName, options: CallOptions = {}): Promise<Uint8Array> {
   const found = await node.names.record(parsePeerId(withoutNamespace(name)), readOptions(options));
-  if (found === undefined) throw node.online ? new NodeError(NOT_FOUND_TEXT) : failure("OFFLINE");
+  if (found === undefined) throw node.online ? failure("ROUTING_NOT_FOUND") : failure("OFFLINE");
   return found.bytes;
 }
 
@@ -39,11 +38,13 @@ export async function putRecord(
   requirePublishers(node, { allowOffline, allowDelegated });
   const name = nameOf(given);
   const bytes = await readUpTo(piecesOf(record), MAX_RECORD_FILE);
-  if (bytes.length === 0) throw new NodeError("record is empty");
+  if (bytes.length === 0) throw failure("RECORD_INVALID", { reason: "record is empty" });
   if (!force) await requireNext(node, name, bytes);
   if (!node.online && allowOffline !== true) {
     const delegates = "`--allow-delegated` if Ipns.DelegatedPublishers are set up";
-    throw new NodeError(`can't put while offline: pass \`--allow-offline\` to store locally or ${delegates}`);
+    throw failure("OFFLINE_NOT_ALLOWED", {
+      reason: `can't put while offline: pass \`--allow-offline\` to store locally or ${delegates}`,
+    });
   }
   const { signal } = readOptions(options);
   await node.names.put(name, bytes, { signal, allowOffline }).catch((error: unknown) => {
@@ -67,22 +68,24 @@ function valueIn(bytes: Uint8Array): string {
  */
 async function requireNext(node: LowLevelNode, name: PeerId, bytes: Uint8Array): Promise<void> {
   if (bytes.length > MAX_RECORD_SIZE) {
-    throw new NodeError(`record exceeds maximum size of ${MAX_RECORD_SIZE} bytes, use --force to skip size check`);
+    throw failure("INPUT_TOO_LARGE", {
+      reason: `record exceeds maximum size of ${MAX_RECORD_SIZE} bytes, use --force to skip size check`,
+    });
   }
   const { entry } = recordIn(bytes);
   const fault = await recordFault(name, bytes);
-  if (fault !== undefined) throw new NodeError(`record validation failed: ${fault}`);
+  if (fault !== undefined) throw failure("RECORD_INVALID", { reason: `record validation failed: ${fault}` });
   const known = await node.names.record(name, { offline: true });
   if (known === undefined || known.sequence < entry.sequence || Buffer.compare(known.bytes, bytes) === 0) return;
   const order = `existing IPNS record has sequence ${known.sequence} >= new record sequence ${entry.sequence}`;
-  throw new NodeError(`${order}, use 'ipfs name put --force' to skip this check`);
+  throw failure("RECORD_OUTDATED", { reason: `${order}, use 'ipfs name put --force' to skip this check` });
 }
 
 function recordIn(bytes: Uint8Array): RecordInspection {
   try {
     return inspectRecord(bytes);
   } catch (error) {
-    throw new NodeError(`invalid IPNS record: ${(error as Error).message}`, { cause: error });
+    throw failure("RECORD_INVALID", { reason: `invalid IPNS record: ${(error as Error).message}` }, error);
   }
 }
 
@@ -92,7 +95,7 @@ function nameOf(given: PeerName): PeerId {
   } catch (error) {
     const reason = (error as NodeError).details?.later;
     const text = reason === undefined ? (error as Error).message : `failed to parse peer ID: ${reason}`;
-    throw new NodeError(`invalid IPNS name: ${text}`, { cause: error });
+    throw new NodeError("INVALID_PEER_ID", `invalid IPNS name: ${text}`, { cause: error });
   }
 }
 
@@ -102,8 +105,9 @@ export function requirePublishers(
   { allowOffline, allowDelegated }: Pick<NamePutOptions, "allowOffline" | "allowDelegated">,
 ): void {
   if (allowDelegated !== true) return;
-  if (allowOffline === true) throw new NodeError("cannot use both --allow-offline and --allow-delegated flags");
+  if (allowOffline === true)
+    throw failure("OPTION_CONFLICT", { reason: "cannot use both --allow-offline and --allow-delegated flags" });
   if ((repo.config.value("Ipns.DelegatedPublishers") ?? []).length > 0) return;
   const remedy = "add Ipns.DelegatedPublishers or use --allow-offline for local-only publishing";
-  throw new NodeError(`no delegated publishers configured: ${remedy}`);
+  throw failure("PUBLISHERS_MISSING", { reason: `no delegated publishers configured: ${remedy}` });
 }

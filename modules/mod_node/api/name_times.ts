@@ -1,7 +1,7 @@
 /**
  * Lifetime and TTL of a published record: how long it is valid, and how long others may cache it.
  */
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { formatDuration, parseDuration } from "../util/go/duration.ts";
 
 /** The rules of go-ipfs 0.9 or of Kubo 0.43. */
@@ -22,14 +22,14 @@ const TTL_KUBO_0_43_MS = 5 * 60 * 1000;
 /** Applies the rules of Kubo 0.43. @throws NodeError for invalid combinations of times */
 function timesOfKubo(lifetime: Times["lifetime"], ttl: Times["ttl"]): Milliseconds {
   const life = lifetime === undefined ? LIFETIME_KUBO_0_43_MS : lifetimeOf(lifetime);
-  if (life <= 0) throw new NodeError(`lifetime must be greater than zero, got ${lifetime}`);
+  if (life <= 0) throw failure("OPTION_INVALID", { reason: `lifetime must be greater than zero, got ${lifetime}` });
   if (ttl === undefined) return { lifetime: life, ttl: Math.min(TTL_KUBO_0_43_MS, life) };
   const cached = milliseconds(ttl);
-  if (cached < 0) throw new NodeError(`ttl must not be negative, got ${ttl}`);
+  if (cached < 0) throw failure("OPTION_INVALID", { reason: `ttl must not be negative, got ${ttl}` });
   if (cached > life) {
     const one = formatDuration(cached);
     const other = formatDuration(life);
-    throw new NodeError(`ttl (${one}) must not be greater than lifetime (${other})`);
+    throw failure("OPTION_CONFLICT", { reason: `ttl (${one}) must not be greater than lifetime (${other})` });
   }
   return { lifetime: life, ttl: cached };
 }
@@ -40,7 +40,7 @@ function lifetimeOf(time: number | string): number {
   try {
     return milliseconds(time);
   } catch (error) {
-    throw new NodeError(`error parsing lifetime option: ${(error as Error).message}`, { cause: error });
+    throw failure("DURATION_INVALID", { reason: `error parsing lifetime option: ${(error as Error).message}` }, error);
   }
 }
 

@@ -8,7 +8,7 @@ import { cumulativeSize, decodePb } from "../formats/dag_pb/dag_pb.ts";
 import type { DagPbLink, DagPbNode } from "../formats/dag_pb/pb_object.ts";
 import { linksOf } from "../formats/ipld/links.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, readOptions } from "./common.ts";
 import { dagApi } from "./dag.ts";
 import {
@@ -106,7 +106,7 @@ export function objectApi(node: LowLevelNode): ObjectApi {
   return {
     async new({ template = "empty", ...options } = {}) {
       const bytes = templates.get(template);
-      if (bytes === undefined) throw new NodeError(`unknown node type: ${template}`);
+      if (bytes === undefined) throw failure("ARGUMENT_INVALID", { reason: `unknown node type: ${template}` });
       return (await stored([await pbBlock(bytes)], options)).cid;
     },
     put: (given, options = {}) => dag.put(given, { ...options, storeCodec: "dag-pb", hashAlg: "sha2-256" }),

@@ -4,7 +4,7 @@ import type { ListenerInfo, P2p } from "../network/p2p/p2p.ts";
 import { parseMultiaddr } from "../network/swarm/multiaddr.ts";
 import { type NamedPeer, resolvePeers } from "../network/swarm/resolve_peers.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { quote } from "../util/go/text.ts";
 import { type Address, type CallOptions, callSignal } from "./common.ts";
 
@@ -79,7 +79,7 @@ export interface P2pApi {
 export function p2pApi(node: LowLevelNode): P2pApi {
   const opened = async (): Promise<P2p> => {
     if (!node.repo.config.value("Experimental.Libp2pStreamMounting")) {
-      throw new NodeError("libp2p stream mounting not enabled");
+      throw failure("P2P_OFF");
     }
     return (await node.network()).p2p;
   };
@@ -98,8 +98,9 @@ export function p2pApi(node: LowLevelNode): P2pApi {
     async close({ all, protocol, listenAddress: listen, targetAddress: target } = {}) {
       const p2p = await opened();
       const isFiltered = protocol !== undefined || listen !== undefined || target !== undefined;
-      if (all !== true && !isFiltered) throw new NodeError("no matching options given");
-      if (all === true && isFiltered) throw new NodeError("can't combine --all with other matching options");
+      if (all !== true && !isFiltered) throw failure("OPTION_CONFLICT", { reason: "no matching options given" });
+      if (all === true && isFiltered)
+        throw failure("OPTION_CONFLICT", { reason: "can't combine --all with other matching options" });
       return p2p.close({
         protocol,
         listen: listen === undefined ? undefined : parseMultiaddr(String(listen)),
@@ -121,7 +122,7 @@ export function p2pApi(node: LowLevelNode): P2pApi {
       async close(id, { all } = {}) {
         const p2p = await opened();
         if (all === true) return p2p.closeStreams();
-        if (id === undefined) throw new NodeError("no id specified");
+        if (id === undefined) throw failure("ARGUMENT_INVALID", { reason: "no id specified" });
         p2p.closeStreams(streamId(id));
       },
     },
@@ -137,16 +138,19 @@ const shown = ({ protocol, listen, target }: ListenerInfo): P2pListener => ({
 /** @throws NodeError for an ambiguous address */
 async function onePeer(text: string, signal: AbortSignal): Promise<NamedPeer> {
   const [first, second] = await resolvePeers([text], signal);
-  if (first === undefined) throw new NodeError(`found no ipfs peers at ${text}`);
+  if (first === undefined) throw failure("ADDRESS_WITHOUT_PEERS", { address: text });
   if (second !== undefined) {
-    throw new NodeError(`ambiguous multiaddr ${text} could refer to ${first.id} or ${second.id}`);
+    throw failure("ADDRESS_INVALID", {
+      reason: `ambiguous multiaddr ${text} could refer to ${first.id} or ${second.id}`,
+    });
   }
   return first;
 }
 
 /** @throws NodeError with Go's text */
 function streamId(text: string): bigint {
-  const failed = (reason: string) => new NodeError(`strconv.ParseUint: parsing ${quote(text)}: ${reason}`);
+  const failed = (reason: string) =>
+    failure("NUMBER_INVALID", { reason: `strconv.ParseUint: parsing ${quote(text)}: ${reason}` });
   if (!/^\d+$/.test(text)) throw failed("invalid syntax");
   const id = BigInt(text);
   if (id >= 2n ** 64n) throw failed("value out of range");

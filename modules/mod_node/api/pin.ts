@@ -7,7 +7,7 @@ import { cidWriter } from "../formats/cid/writer.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
 import { ExternalSortedMap, jsonCodec } from "../storage/external_sorted_map.ts";
 import { TimeSlices } from "../util/async/steps.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError, reworded } from "../util/errors.ts";
 import { announceToNetwork } from "./add_roots.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, readOptions } from "./common.ts";
 import { type PinRemoteApi, pinRemoteApi } from "./pin_remote.ts";
@@ -139,7 +139,7 @@ function plannedPin(input: PinInput): PlannedPin {
   const named = typeof input === "string" ? input : CID.asCID(input);
   if (named !== null) return { path: pathText(named), recursive: true };
   const { cid, path = cid, recursive } = input as Exclude<PinInput, IpfsPath>;
-  if (path === undefined) throw new NodeError("a pin needs a cid or a path");
+  if (path === undefined) throw failure("ARGUMENT_INVALID", { reason: "a pin needs a cid or a path" });
   return { path: pathText(path), recursive: recursive !== false };
 }
 
@@ -172,7 +172,7 @@ async function* addAll(
       await node.pins.add(cid, recursive ? "recursive" : "direct", { ...how, name, progress: count });
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
-      throw new NodeError(`pin: ${error.message}`, { kind: error.kind, cause: error });
+      throw reworded(error, `pin: ${error.message}`);
     }
     if (how.offline !== true && announce !== false) node.announce([cid]);
     before.blocks += own.blocks;
@@ -255,7 +255,7 @@ async function* listGiven(
     } else if (root !== undefined) {
       yield { cid, type: `indirect through ${root}` };
     } else {
-      throw new NodeError(`path '${path}' is not pinned`);
+      throw failure("NOT_PINNED", { reason: `path '${path}' is not pinned` });
     }
   }
   if (delayedError !== undefined) throw delayedError;
@@ -264,7 +264,9 @@ async function* listGiven(
 /** @throws NodeError for an unknown type */
 function list(node: LowLevelNode, { paths = [], type = "all", ...options }: PinLsOptions): AsyncIterable<PinLsResult> {
   if (!pinTypes.includes(type)) {
-    throw new NodeError(`invalid type '${type}', must be one of {direct, indirect, recursive, all}`);
+    throw failure("OPTION_INVALID", {
+      reason: `invalid type '${type}', must be one of {direct, indirect, recursive, all}`,
+    });
   }
   const given = listOf(paths);
   return given.length > 0 ? listGiven(node, given, type, options) : listAll(node, type, options);

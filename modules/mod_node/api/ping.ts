@@ -5,7 +5,7 @@ import { type PeerAddress, parseMultiaddr, splitPeer } from "../network/swarm/mu
 import type { PingStream } from "../network/swarm/ping.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { type Address, type CallOptions, callSignal, type PeerName } from "./common.ts";
 
 export interface PingOptions extends CallOptions {
@@ -41,8 +41,8 @@ export function pingApi(node: LowLevelNode): PingApi {
   return async function* ping(given, { count = 10, ...options } = {}) {
     const { swarm } = await node.network();
     const peer = target(String(given));
-    if (peer.id.equals(swarm.id)) throw new NodeError("error: can't ping self");
-    if (count <= 0) throw new NodeError(`ping count must be greater than 0, was ${count}`);
+    if (peer.id.equals(swarm.id)) throw failure("PEER_IS_SELF", { reason: "error: can't ping self" });
+    if (count <= 0) throw failure("OPTION_INVALID", { reason: `ping count must be greater than 0, was ${count}` });
     yield* pings(swarm, peer, count, callSignal(options));
   };
 }
@@ -58,7 +58,11 @@ function target(text: string): PeerAddress {
   try {
     return text.startsWith("/") ? splitPeer(parseMultiaddr(text)) : { id: parsePeerId(text), address: undefined };
   } catch (error) {
-    throw new NodeError(`failed to parse peer address '${text}': ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "ADDRESS_INVALID",
+      { reason: `failed to parse peer address '${text}': ${(error as Error).message}` },
+      error,
+    );
   }
 }
 
@@ -77,13 +81,13 @@ async function* pings(swarm: Swarm, { id, address }: PeerAddress, count: number,
   } catch (error) {
     caller.throwIfAborted();
     yield failed(error);
-    throw new NodeError("ping failed", { cause: error });
+    throw failure("PEER_UNREACHABLE", { reason: "ping failed" }, error);
   }
   try {
     yield* echoes(swarm, id, stream, count, signal);
   } catch (error) {
     caller.throwIfAborted();
-    throw signal.aborted ? new NodeError("context deadline exceeded", { cause: error }) : error;
+    throw signal.aborted ? failure("DEADLINE_EXCEEDED", undefined, error) : error;
   } finally {
     stream.close();
   }
@@ -95,7 +99,7 @@ async function lookUp(swarm: Swarm, id: PeerId, caller: AbortSignal): Promise<vo
     await swarm.findAddresses(id, AbortSignal.any([caller, AbortSignal.timeout(LOOK_UP_TIMEOUT_MS)]));
   } catch (error) {
     caller.throwIfAborted();
-    throw new NodeError(`peer lookup failed: ${(error as Error).message}`, { cause: error });
+    throw failure("PEER_UNREACHABLE", { reason: `peer lookup failed: ${(error as Error).message}` }, error);
   }
 }
 
@@ -115,6 +119,6 @@ async function* echoes(swarm: Swarm, id: PeerId, stream: PingStream, count: numb
     }
     await delay(PAUSE_MS, undefined, { signal });
   }
-  if (echoCount === 0) throw new NodeError("ping failed");
+  if (echoCount === 0) throw failure("PEER_UNREACHABLE", { reason: "ping failed" });
   yield note(`Average latency: ${(total / echoCount).toFixed(2)}ms`);
 }

@@ -74,9 +74,10 @@ export function provideApi(node: LowLevelNode): ProvideApi {
       const providing = await opened();
       const { sweeper } = providing;
       if (lan === true && sweeper === undefined) {
-        throw new NodeError("LAN stats only available for Sweep provider with Dual DHT");
+        throw failure("FEATURE_OFF", { reason: "LAN stats only available for Sweep provider with Dual DHT" });
       }
-      if (providing.isOff) throw new NodeError("stats not available with current routing system *node.NoopProvider");
+      if (providing.isOff)
+        throw new NodeError("PROVIDE_OFF", "stats not available with current routing system *node.NoopProvider");
       return {
         Sweep: sweeper === undefined ? null : sweepStats(sweeper, providing.waiting()),
         Legacy: sweeper === undefined ? legacyStats(providing.stat, providing.interval) : null,
@@ -89,8 +90,9 @@ export function provideApi(node: LowLevelNode): ProvideApi {
     async *once(given, { recursive, ...options } = {}) {
       const signal = callSignal(options);
       const { routing, libp2p } = await node.network();
-      if (routing.providing.isOff) throw new NodeError("cannot provide: Provide.Enabled is false");
-      if (libp2p.getPeers().length === 0) throw new NodeError("cannot provide: no connected peers");
+      if (routing.providing.isOff) throw new NodeError("PROVIDE_OFF", "cannot provide: Provide.Enabled is false");
+      if (libp2p.getPeers().length === 0)
+        throw failure("NO_CONNECTED_PEERS", { reason: "cannot provide: no connected peers" });
       const seen = new CidSet();
       for (const each of listOf(given)) {
         const root = typeof each === "string" ? rootOf(each) : each;
@@ -113,13 +115,13 @@ function rootOf(text: string): CID {
   let path: ReturnType<typeof parsePath>;
   try {
     path = parsePath(text);
-    if (path.namespace === "ipns") throw new NodeError(`${shown} is a name`);
+    if (path.namespace === "ipns") throw failure("ARGUMENT_INVALID", { reason: `${shown} is a name` });
   } catch (cause) {
     throw failure("PROVIDED_CID_INVALID", { text: shown, reason: (cause as Error).message }, cause);
   }
   if (path.segments.length > 0) {
     const reason = `${shown} points below a root CID, expected a single CID`;
-    throw failure("PROVIDED_CID_INVALID", { text: shown, reason }, new NodeError(reason));
+    throw failure("PROVIDED_CID_INVALID", { text: shown, reason }, failure("ARGUMENT_INVALID", { reason }));
   }
   return parseCid(path.root);
 }

@@ -5,7 +5,7 @@ import type { Pubsub } from "../network/pubsub/pubsub.ts";
 import type { PubsubMessage as NetworkMessage } from "../network/pubsub/subscription.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
 import { readUpTo } from "../util/async/read_all.ts";
-import { failure, NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, callSignal, piecesOf } from "./common.ts";
 
 /** A message that names its author. With `Pubsub.DisableSigning` the author is not proven. */
@@ -106,7 +106,7 @@ export function pubsubApi(node: LowLevelNode): PubsubApi {
     },
     async subscribe(topic, handler, { onError, ...options } = {}) {
       const handlers = subscriptions.get(topic) ?? new Map<PubsubHandler, AbortController>();
-      if (handlers.has(handler)) throw new NodeError(`Already subscribed to ${topic} with this handler`);
+      if (handlers.has(handler)) throw failure("SUBSCRIBED_ALREADY", { topic });
       const own = new AbortController();
       const signal = AbortSignal.any([own.signal, callSignal(options)]);
       subscriptions.set(topic, handlers.set(handler, own));

@@ -7,7 +7,7 @@ import { raw } from "../formats/cid/codecs.ts";
 import { CidNumberMap } from "../formats/cid/set.ts";
 import { type CidForm, cidWriter } from "../formats/cid/writer.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError } from "../util/errors.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, readOptions } from "./common.ts";
 
 export interface RefsLocalOptions extends CallOptions {
@@ -85,7 +85,8 @@ export function refsApi(node: LowLevelNode): RefsApi {
 /** @throws NodeError for options that exclude each other, and for an unknown base */
 function lineWriter({ format: given = "<dst>", edges = false, ...form }: RefsOptions): (ref: Ref) => string {
   const write = cidWriter(form);
-  if (edges && given !== "<dst>") throw new NodeError("using format argument with edges is not allowed");
+  if (edges && given !== "<dst>")
+    throw failure("OPTION_CONFLICT", { reason: "using format argument with edges is not allowed" });
   const format = edges ? "<src> -> <dst>" : given || "<dst>";
   return ({ from, to, name }) =>
     format

@@ -2,7 +2,7 @@
 import { CID } from "multiformats/cid";
 import { raw } from "../formats/cid/codecs.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { type CallOptions, readOptions } from "./common.ts";
 import { type RepoVerifyOptions, type RepoVerifyResult, verified } from "./repo_verify.ts";
 
@@ -76,7 +76,9 @@ async function* gc(
     if (streamErrors === true) yield { cid: null, err: new Error(result.error) };
   }
   if (errors.length > 0) {
-    throw new NodeError(streamErrors === true ? "encountered errors during gc run" : errors.join("; "));
+    throw failure("COLLECTION_FAILED", {
+      reason: streamErrors === true ? "encountered errors during gc run" : errors.join("; "),
+    });
   }
 }
 

@@ -53,7 +53,7 @@ class OutcomeCounts {
 /** @throws NodeError for an invalid duration */
 function healTimeout({ healTimeout = "30s" }: RepoVerifyOptions): number {
   const milliseconds = typeof healTimeout === "number" ? healTimeout : durationIn(healTimeout);
-  if (milliseconds < 0) throw new NodeError("heal-timeout must be >= 0");
+  if (milliseconds < 0) throw failure("OPTION_INVALID", { reason: "heal-timeout must be >= 0" });
   return milliseconds;
 }
 
@@ -61,7 +61,7 @@ function durationIn(text: string): number {
   try {
     return parseDuration(text);
   } catch (error) {
-    throw new NodeError(`invalid heal-timeout: ${(error as Error).message}`, { cause: error });
+    throw failure("DURATION_INVALID", { reason: `invalid heal-timeout: ${(error as Error).message}` }, error);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Bucket, BucketEntry } from "../network/kad/dht.ts";
 import type { Network } from "../network/network.ts";
 import type { BandwidthStats } from "../network/swarm/bandwidth.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 import { type BitswapApi, bitswapApi } from "./bitswap.ts";
 import { type CallOptions, callSignal, listOf, type PeerName } from "./common.ts";
@@ -89,7 +89,9 @@ export function statsApi(node: LowLevelNode): StatsApi {
     async provide() {
       const { routing } = await node.network();
       if (!isAccelerated(node)) {
-        throw new NodeError("can only return stats if Experimental.AcceleratedDHTClient is enabled");
+        throw failure("FEATURE_OFF", {
+          reason: "can only return stats if Experimental.AcceleratedDHTClient is enabled",
+        });
       }
       const { total, averageMs, lastReprovide } = routing.provideStat;
       return {
@@ -108,9 +110,9 @@ async function* bandwidth(
 ): AsyncGenerator<StatsBwResult, void, undefined> {
   const signal = callSignal(options);
   const { bandwidth: counted } = (await node.network("client")).swarm;
-  if (counted === undefined) throw new NodeError("bandwidth reporter disabled in config");
+  if (counted === undefined) throw failure("FEATURE_OFF", { reason: "bandwidth reporter disabled in config" });
   if (peer !== undefined && proto !== undefined) {
-    throw new NodeError("please only specify peer OR protocol", { kind: "client" });
+    throw new NodeError("OPTION_CONFLICT", "please only specify peer OR protocol", { kind: "client" });
   }
   const id = peer === undefined ? undefined : parsePeerId(String(peer));
   const milliseconds = typeof interval === "number" ? interval : parseDuration(interval);
@@ -131,13 +133,13 @@ const isAccelerated = ({ repo }: LowLevelNode): boolean => repo.config.value("Ex
 async function* tables(node: LowLevelNode, names: readonly string[]): AsyncGenerator<StatsDhtResult, void, undefined> {
   const network = await node.network();
   const { dht: both } = network.routing;
-  if (both === undefined) throw new NodeError("routing service is not a DHT");
+  if (both === undefined) throw failure("DHT_MISSING");
   for (const name of names) {
     const found = { wan: both.wan, wanserver: both.wan, lan: both.lan, lanserver: both.lan }[name];
-    if (found === undefined) throw new NodeError(`unknown dht type: ${name}`, { kind: "client" });
+    if (found === undefined) throw new NodeError("ARGUMENT_INVALID", `unknown dht type: ${name}`, { kind: "client" });
     const isClient = name === "wan" || name === "lan";
     if (isClient && isAccelerated(node)) {
-      if (name === "lan") throw new NodeError("no LAN client found", { kind: "client" });
+      if (name === "lan") throw new NodeError("DHT_MISSING", "no LAN client found", { kind: "client" });
       yield { name, buckets: await allAsOne(network, found.buckets()) };
     } else {
       yield { name, buckets: await Promise.all(found.buckets().map((bucket) => shownBucket(network, bucket))) };

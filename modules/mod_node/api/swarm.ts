@@ -13,7 +13,7 @@ import { resolvePeers } from "../network/swarm/resolve_peers.ts";
 import type { SwarmResources } from "../network/swarm/resources.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { NodeError } from "../util/errors.ts";
+import { NodeError, reworded } from "../util/errors.ts";
 import { formatDuration } from "../util/go/duration.ts";
 import { type Address, type CallOptions, callSignal, listOf, type PeerName } from "./common.ts";
 import { type IdResult, identityOf } from "./id.ts";
@@ -187,7 +187,8 @@ export function swarmApi(node: LowLevelNode): SwarmApi {
           await (await opened()).connectTagged(id, known, signal);
         } catch (error) {
           signal.throwIfAborted();
-          throw new NodeError(`connect ${id} failure: ${failureOf(error).message}`, { cause: error });
+          const failed = failureOf(error);
+          throw reworded(failed, `connect ${id} failure: ${failed.message}`);
         }
         done.push(`connect ${id} success`);
       }

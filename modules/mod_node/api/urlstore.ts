@@ -6,7 +6,7 @@ import type { AddEntry } from "../content/unixfs/add.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
 import { discard, requestUrl } from "../storage/filestore/http_content.ts";
 import { isUrl } from "../storage/filestore/reference.ts";
-import { failure, NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { type CallOptions, readOptions } from "./common.ts";
 
 export interface UrlstoreAddOptions extends CallOptions {
@@ -36,14 +36,14 @@ export function urlstoreApi(node: LowLevelNode): UrlstoreApi {
   return {
     async add(url, { trickle, pin = true, ...options } = {}) {
       const { signal, offline } = readOptions(options);
-      if (!isUrl(url)) throw new NodeError(`unsupported url syntax: ${url}`);
+      if (!isUrl(url)) throw failure("URL_INVALID", { url });
       if (node.filestore === undefined) throw failure("REFERENCES_OFF");
       if (!node.filestore.takesUrls) throw failure("URLSTORE_OFF");
       const content = await requestUrl(url, { signal });
       const { status, length = -1, body } = content;
       if (status < 200 || status > 299) {
         await discard(content);
-        throw new NodeError(`got non-2XX status code ${status}: ${url}`);
+        throw failure("URL_NOT_FETCHED", { reason: `got non-2XX status code ${status}: ${url}` });
       }
       const settings = addSettings({ cidVersion: 1, rawLeaves: true, nocopy: true, trickle });
       let root: CID | undefined;

@@ -62,7 +62,10 @@ async function* deps(): AsyncGenerator<VersionDependency> {
 async function check(node: LowLevelNode, { minPercent = 5 }: VersionCheckOptions = {}): Promise<VersionCheck> {
   const { routing, swarm } = await node.network();
   if (routing.dht === undefined)
-    throw new NodeError("could not perform version check due to missing or incompatible DHT configuration");
+    throw new NodeError(
+      "DHT_MISSING",
+      "could not perform version check due to missing or incompatible DHT configuration",
+    );
   const { name, version: running } = await ownPackage();
   const { default: compare } = await import("semver/functions/compare.js");
   const { default: valid } = await import("semver/functions/valid.js");

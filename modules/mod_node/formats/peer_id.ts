@@ -1,4 +1,4 @@
-/** Peer ids, which are IPNS names as well: parses and prints all of their forms. */
+/** Parses and prints all forms of peer ids, which are IPNS names, too. */
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { base58btc } from "multiformats/bases/base58";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
@@ -9,30 +9,29 @@ import { parseCid } from "./cid/text.ts";
 
 export type PeerId = ReturnType<typeof peerIdFromMultihash>;
 
-/** A peer id in any of its forms: base58 of the multihash, or a CID. @throws NodeError */
+/** Parses a peer id in any form: base58 of the multihash, or a CID. @throws NodeError */
 export function parsePeerId(text: string): PeerId {
   try {
     if (/^(?:Qm|1)/.test(text)) return peerIdFromMultihash(decodeMultihash(base58btc.decode(`z${text}`)));
     const cid = parseCid(text);
-    if (cid.code !== libp2pKey) throw new NotAKey(`can't convert CID of type ${codecName(cid.code)} to a peer ID`);
+    if (cid.code !== libp2pKey) throw failure("CID_NOT_A_PEER_ID", { codec: codecName(cid.code) });
     return peerIdFromMultihash(cid.multihash);
   } catch (error) {
-    if (error instanceof NotAKey) throw error;
+    // Its message is reported without a prefix.
+    if (NodeError.is(error) && error.code === "CID_NOT_A_PEER_ID") throw error;
     const { message, details } = error as NodeError;
     throw failure("INVALID_PEER_ID", { reason: message, later: details?.later ?? message }, error);
   }
 }
 
-/** Reported without a prefix. */
-class NotAKey extends NodeError {}
-
 /**
- * How peer ids and names are printed: `b58mh` (or `v0`), or the multibase of a CID.
+ * Returns a function that prints peer ids and names as `b58mh` (or `v0`), or as a CID in the
+ * multibase `base`.
  *
  * @throws NodeError for an unknown base
  */
 export function peerIdEncoder(base: string): (id: PeerId) => string {
-  if (base === "") throw new NodeError("Empty multibase encoding");
+  if (base === "") throw failure("MULTIBASE_INVALID", { reason: "Empty multibase encoding" });
   if (base === "b58mh" || base === "v0") return String;
   const { encoder } = multibaseNamed(base);
   return (id) => id.toCID().toString(encoder);

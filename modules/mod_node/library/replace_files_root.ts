@@ -4,7 +4,7 @@ import type { ReplacedRoot } from "../content/mfs/namespace.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import type { NodeOptions } from "../node/low_level_node.ts";
 import { openNode } from "../node/open.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 
 export interface FilesRootOptions extends Pick<NodeOptions, "data" | "onNotice"> {
   /** A directory that is stored in the repo; by default an empty one. */
@@ -32,6 +32,7 @@ export async function replaceFilesRoot(
 
 function rootText(text: string): string {
   const [namespace, cid = "", ...more] = text.replace(/^\//, "").split("/");
-  if (more.length > 0) throw new NodeError(`${text} is not a CID: give the directory's own CID`);
+  if (more.length > 0)
+    throw failure("ARGUMENT_INVALID", { reason: `${text} is not a CID: give the directory's own CID` });
   return namespace === "ipfs" ? cid : (namespace as string);
 }

@@ -12,7 +12,7 @@ import { type JsonObject, setAt } from "../storage/repo/json.ts";
 import { lockFiles } from "../storage/repo/lock.ts";
 import { copyMark, isRepo, lockFolders, type NewConfig, openRepo, type Repo, writeRepo } from "../storage/repo/repo.ts";
 import { SharedLock } from "../util/async/shared_lock.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { NodeLog } from "../util/log.ts";
 import { repoVersion } from "../util/version.ts";
 import { exportMetadata } from "./from_go_ipfs/export_metadata.ts";
@@ -139,9 +139,12 @@ async function mark(path: string, from: string): Promise<void> {
   const file = join(path, copyMark);
   const marked = await readFile(file, "utf8").catch(() => undefined);
   if (marked === from) return;
-  if (marked !== undefined) throw new NodeError(`${path} is half of a copy of ${marked}, not of ${from}`);
-  if (await isRepo(path)) throw new NodeError(`${path} is a repo already: name a folder that is not there yet`);
-  if ((await readdir(path)).some((name) => !lockFiles.includes(name))) throw new NodeError(`${path} is not empty`);
+  if (marked !== undefined)
+    throw failure("MIGRATION_REFUSED", { reason: `${path} is half of a copy of ${marked}, not of ${from}` });
+  if (await isRepo(path))
+    throw failure("REPO_EXISTS", { reason: `${path} is a repo already: name a folder that is not there yet` });
+  if ((await readdir(path)).some((name) => !lockFiles.includes(name)))
+    throw failure("MIGRATION_REFUSED", { reason: `${path} is not empty` });
   await writeAtomically(file, from, 0o600);
 }
 

@@ -10,7 +10,7 @@ import { type Entry, writeCopy } from "../storage/metadata/copy_file.ts";
 import type { MetadataStore } from "../storage/metadata/store.ts";
 import { copyPrefix } from "../storage/repo/config.ts";
 import type { Repo } from "../storage/repo/repo.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { metadataToRestore } from "./open_stores/engines.ts";
 
 export interface SnapshotDeps {
@@ -40,7 +40,7 @@ export async function snapshotRepo(
   signal: AbortSignal,
 ): Promise<BackupSnapshot> {
   if (isShared) return describe({ repo, files: await Array.fromAsync(plainFiles(repo)), release: () => undefined });
-  if (blocks.takeSnapshot === undefined) throw new NodeError("its blocks are not in files");
+  if (blocks.takeSnapshot === undefined) throw failure("NOT_SUPPORTED", { reason: "its blocks are not in files" });
   // Waits until earlier writes are committed, so that the listing contains them.
   await metadata.transaction(() => undefined);
   // Nothing is awaited between the two, so both are of the same moment: a listing has its snapshot

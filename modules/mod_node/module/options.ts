@@ -19,17 +19,17 @@ export const options = {
     describe:
       "Keep blocks in an S3-compatible object store and pins, files and names in PostgreSQL, which several hosts share (see the guide on several hosts). Its fields are listed below the options of the node. Default: on this machine.",
     fields: {
-      s3: { type: "string", describe: "`s3://BUCKET/PREFIX`: where the blocks are." },
+      s3: { type: "string", describe: "`s3://BUCKET/PREFIX`: the bucket for the blocks, and a prefix of their keys." },
       sql: {
         type: "string",
         secret: true,
         describe:
-          "`postgres://USER@HOST/DATABASE?schema=NAME`: where all else is. Several hosts may be named. The connection is encrypted only with `sslmode`: see the guide on several hosts.",
+          "`postgres://USER@HOST/DATABASE?schema=NAME`: the database for pins, files and names. It may name several hosts. The connection is encrypted only with `sslmode`: see the guide on several hosts.",
       },
       endpoint: {
         type: "url",
         required: false,
-        describe: "URL of an S3-compatible store. Default: that of Amazon for the region.",
+        describe: "URL of an S3-compatible store. Default: the store of Amazon in the region.",
       },
       region: {
         type: "string",
@@ -39,19 +39,20 @@ export const options = {
       path_style: {
         type: "boolean",
         required: false,
-        describe: "Whether the bucket is in the path of a URL. Default: only where there is an `endpoint`.",
+        describe:
+          "Whether the bucket is in the path of a URL. Default: true with an `endpoint` or a bucket with a dot in its name, else false.",
       },
       credentials: {
         type: "path",
         required: false,
         must_exist: true,
         describe:
-          "File with access keys, in the form of `~/.aws/credentials`. Default: `AWS_ACCESS_KEY_ID` and the like.",
+          "File with access keys, in the format of `~/.aws/credentials`. Default: `AWS_ACCESS_KEY_ID` and related variables of the environment.",
       },
       profile: {
         type: "string",
         required: false,
-        describe: "Section of that file. Default: `AWS_PROFILE`, or `default`.",
+        describe: "Section of the credentials file. Default: `AWS_PROFILE`, or `default`.",
       },
       sql_password: {
         type: "path",
@@ -63,30 +64,32 @@ export const options = {
         type: "size",
         default: "10GiB",
         min: 16 * 2 ** 20,
-        describe: "Disk space for what was read and written.",
+        describe: "Maximum size of the cache of objects on disk.",
       },
       cache_path: {
         type: "path",
         required: false,
-        describe: "Folder for that and for the index; it may be lost at any time. Default: in the repo.",
+        describe: "Folder for that cache and for the index. It may be deleted at any time. Default: in the repo.",
       },
       segment: {
         type: "size",
         default: "64MiB",
         min: 64 * 2 ** 10,
         max: 2 ** 30,
-        describe: "Size at which an object is full.",
+        describe: "Maximum size of an object. A full object is completed, and another one begun.",
       },
       grace: {
         type: "period",
         default: "1h",
-        describe: "How long objects stay that nothing refers to any more: longer than the longest answer.",
+        describe:
+          "How long an object stays after the last reference to it is gone. It must be longer than the longest response takes.",
       },
       keys_secret: {
         type: "path",
         required: false,
         must_exist: true,
-        describe: "File with a secret: keys for names are shared, encrypted with it. Default: each host has its own.",
+        describe:
+          "File with a secret. The hosts share their keys for names, encrypted with this secret. Default: each host has its own keys.",
       },
     },
   },
@@ -103,7 +106,7 @@ export const options = {
     default: "refuse",
     applies: "start",
     describe:
-      "What to do when there are blocks, and the metadata with pins, files and names is missing or empty: `refuse` to start, `restore` the copy that is kept beside it, or start with `none`. Set it for one start.",
+      "What to do if there are blocks, but the metadata with pins, files and names is missing or empty: `refuse` to start, `restore` the copy that is stored next to it, or start with `none`. Set it for one start only.",
   },
   node_offline: { type: "boolean", default: false, applies: "start", describe: "Run the node without any network." },
   node_pubsub: {
@@ -122,7 +125,7 @@ export const options = {
     example: "kubo/0.43.0",
     applies: "start",
     describe:
-      "What the node calls itself, as NAME/VERSION, to other peers and in the answers of `id`: front ends open some of their pages for the programs that they know by name alone. Default: `modhost` and its version.",
+      "Name of the node, as NAME/VERSION, for other peers and in the responses of `id`. Some front ends show certain pages only for programs with a name that they know. Default: `modhost` and its version.",
   },
   node_gc: {
     type: "boolean",

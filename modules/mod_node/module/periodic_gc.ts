@@ -1,10 +1,11 @@
-/** Automatic garbage collection when the repo is nearly full (option `node_gc`). */
+/** Collects garbage automatically when the repo is nearly full (option `node_gc`). */
 
 import { counted, type LowLevelNode, parseDuration } from "modhost/node";
 import type { Module, Timer } from "../../../core/types.ts";
 
 /**
- * Every `Datastore.GCPeriod`, as it is then, collects garbage if the repo is above its watermark.
+ * Collects garbage every `Datastore.GCPeriod` if the repo is above its watermark. A change of the
+ * period applies at once.
  */
 export function collectPeriodically(module: Module, node: LowLevelNode): void {
   const { config } = node.repo;
@@ -13,7 +14,7 @@ export function collectPeriodically(module: Module, node: LowLevelNode): void {
   let timer: Timer | undefined;
   let period = 0;
   const plan = () => {
-    // Before anything is changed: an invalid period leaves the former one.
+    // The period is parsed first, so that an invalid one leaves the previous timer.
     period = parseDuration(config.value("Datastore.GCPeriod")) / 1000;
     timer?.stop();
     timer = period > 0 ? module.add_timer(period, run) : undefined;
@@ -23,9 +24,9 @@ export function collectPeriodically(module: Module, node: LowLevelNode): void {
     try {
       await collect(module, node, leaving.signal);
     } catch (error) {
-      if (!leaving.signal.aborted) module.log.error("The collection of garbage failed: %s", (error as Error).message);
+      if (!leaving.signal.aborted) module.log.error("Cannot collect garbage: %s", (error as Error).message);
     }
-    // Another timer has been set meanwhile.
+    // Another timer was set meanwhile.
     return leaving.signal.aborted || timer !== own ? undefined : period;
   };
   plan();
@@ -34,12 +35,12 @@ export function collectPeriodically(module: Module, node: LowLevelNode): void {
 
 async function collect(module: Module, node: LowLevelNode, signal: AbortSignal): Promise<void> {
   if (!(await node.isNearlyFull())) return;
-  module.log.info("The repo is nearly full: collecting garbage");
+  module.log.info("Collecting garbage, because the repo is nearly full");
   let removed = 0;
   for await (const result of node.collect(signal)) {
     if ("removed" in result) removed += 1;
-    else module.log.warn("Collecting garbage: %s", result.error);
+    else module.log.warn("Garbage collection: %s", result.error);
   }
   const { bytes } = await node.stat();
-  module.log.info("Collected %s; the repo has %d bytes now", counted(removed, "block"), bytes);
+  module.log.info("Garbage collection removed %s; the repo now has %d bytes", counted(removed, "block"), bytes);
 }

@@ -7,7 +7,7 @@ export class SharedNode {
    * The settings it was opened with, serialized. A reload with other settings opens another node.
    */
   readonly settings: string;
-  #holders = 0;
+  #references = 0;
 
   constructor(node: Node, settings: string) {
     this.node = node;
@@ -16,13 +16,13 @@ export class SharedNode {
 
   /** Adds a reference. The returned function drops it; dropping the last one closes the node. */
   hold(): () => Promise<void> {
-    this.#holders += 1;
-    let held = true;
+    this.#references += 1;
+    let isReferenced = true;
     return async () => {
-      if (!held) return;
-      held = false;
-      this.#holders -= 1;
-      if (this.#holders === 0) await this.node.close();
+      if (!isReferenced) return;
+      isReferenced = false;
+      this.#references -= 1;
+      if (this.#references === 0) await this.node.close();
     };
   }
 }

@@ -10,35 +10,43 @@ import type { PbLink } from "../formats/dag_pb/dag_pb.ts";
 import type { ModeAndTime } from "../formats/unixfs/format.ts";
 import type { BlockService, ReadOptions } from "../storage/blockstore/block_service.ts";
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
-import { NodeError } from "../util/errors.ts";
+import { type FailureCode, NodeError } from "../util/errors.ts";
 import { LRU } from "../util/lru.ts";
-import { type FileSystem, FuseError, type Listing, type Pieces } from "./fuse/file_system.ts";
+import { type FileSystem, FuseError, type OpenListing, type ReadPieces } from "./fuse/file_system.ts";
 import { type Attributes, capabilities, type Kind, openFlags, rootId } from "./fuse/wire.ts";
 import { NodeTable } from "./node_table.ts";
 import { pagedListing } from "./paged_listing.ts";
-import { Readahead } from "./readahead.ts";
+import { FileReadahead } from "./readahead.ts";
 
-/** The content of a CID never changes: the kernel may cache it for a year. */
+/** The content of a CID never changes, so the kernel may cache it for a year. */
 const ONE_YEAR_SECONDS = 365 * 24 * 3600;
 const modes: Readonly<Record<Kind, number>> = { directory: 0o555, file: 0o444, symlink: 0o777 };
 /** The root can be traversed, but not listed. */
 const rootMode = 0o111;
-/** Directories and files whose root nodes are cached. */
+/** Maximum number of directories and files whose root nodes are cached. */
 const MAX_TREES = 128;
-/** Names of links that no directory entry can have. */
+/** Names of links that cannot be directory entries. */
 export const unusable = /^$|^\.\.?$|[/\0]/;
 
-/** A block as a directory entry; `tree` when it was decoded for that. */
-export interface Content {
+/** Failures of blocks that are no file, directory or symlink. */
+const noFile: ReadonlySet<FailureCode> = new Set<FailureCode>([
+  "DAG_PB_INVALID",
+  "NOT_UNIXFS",
+  "PROTOBUF_INVALID",
+  "UNIXFS_INVALID",
+]);
+
+/** A block as a directory entry. `tree` is its decoded node, if it was decoded. */
+export interface ContentEntry {
   readonly cid: CID;
   readonly kind: Kind;
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number;
   readonly tree?: UnixfsNode | undefined;
 }
 
 interface ContentNode extends Attributes {
-  /** The root has none. */
+  /** Undefined for the root. */
   readonly cid: CID | undefined;
 }
 
@@ -48,8 +56,8 @@ export interface ContentDeps {
 }
 
 /**
- * As a node says them of itself; permissions that it does not say are the mount's. A symlink has
- * always the same.
+ * Returns mode and time of a node. Nodes without a mode get that of the mount. Symlinks always have
+ * the same mode.
  */
 export function modeAndTime(
   kind: Kind,
@@ -60,14 +68,14 @@ export function modeAndTime(
   return { mode: given === 0 ? otherwise[kind] : given, mtime };
 }
 
-/** @throws NodeError when it is missing, FuseError when it is not a file, directory or symlink */
-export async function contentAt(cid: CID, { blocks }: ContentDeps, read: ReadBlock): Promise<Content> {
+/** @throws NodeError for a missing block, FuseError if it is not a file, directory or symlink */
+export async function contentAt(cid: CID, { blocks }: ContentDeps, read: ReadBlock): Promise<ContentEntry> {
   if (cid.code === raw) {
     const size = (await blocks.size(cid)) ?? (await read(cid)).length;
     return { cid, kind: "file", size };
   }
   const tree = await openFile(cid, read).catch((error: unknown) => {
-    if (error instanceof NodeError && error.code === undefined) throw new FuseError("EOPNOTSUPP", { cause: error });
+    if (error instanceof NodeError && noFile.has(error.code)) throw new FuseError("EOPNOTSUPP", { cause: error });
     throw error;
   });
   if (isDirectory(tree)) return { cid, kind: "directory", size: 0, tree };
@@ -88,13 +96,13 @@ export class IpfsFiles implements FileSystem {
     size: 0,
     cid: undefined,
   });
-  readonly #trees = new LRU<number, Tree>(MAX_TREES);
-  readonly #reads: Readahead;
+  readonly #trees = new LRU<number, ContentTree>(MAX_TREES);
+  readonly #reads: FileReadahead;
 
   constructor(deps: ContentDeps) {
     this.#deps = deps;
     this.buffers = deps.blocks.buffers;
-    this.#reads = new Readahead((options) => this.#reader(options), this.buffers);
+    this.#reads = new FileReadahead((options) => this.#reader(options), this.buffers);
   }
 
   async lookup(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {
@@ -119,12 +127,12 @@ export class IpfsFiles implements FileSystem {
     return tree.unixfs.data ?? new Uint8Array();
   }
 
-  async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+  async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<ReadPieces> {
     const { tree } = await this.#tree(this.#nodes.get(id), this.#reader({ signal }));
     return this.#reads.read({ id, tree }, offset, length, signal);
   }
 
-  async list(id: number): Promise<Listing> {
+  async list(id: number): Promise<OpenListing> {
     const node = this.#nodes.get(id);
     if (node.cid === undefined) throw new FuseError("EPERM");
     const self = this;
@@ -136,7 +144,7 @@ export class IpfsFiles implements FileSystem {
       },
       name: ({ name, cid }) => ({ name, kind: cid.code === raw ? "file" : undefined }),
       async look({ name, cid }, signal) {
-        // The name of an entry that cannot be had is listed all the same.
+        // The name of an entry is listed even if its block is not available.
         const content = await contentAt(cid, self.#deps, self.#reader({ signal })).catch(() => undefined);
         if (content === undefined) return { name, kind: undefined };
         return { name, kind: content.kind, node: () => self.#register(node.id, name, content) };
@@ -156,8 +164,8 @@ export class IpfsFiles implements FileSystem {
     return bulkReader(this.#deps.reader(options));
   }
 
-  /** A CID that cannot be had does not exist. */
-  #content(cid: CID, read: ReadBlock): Promise<Content> {
+  /** A CID whose block is not available does not exist. */
+  #content(cid: CID, read: ReadBlock): Promise<ContentEntry> {
     return contentAt(cid, this.#deps, read).catch((error: unknown) => {
       if (error instanceof NodeError && error.code === "NODE_NOT_FOUND")
         throw new FuseError("ENOENT", { cause: error });
@@ -165,8 +173,11 @@ export class IpfsFiles implements FileSystem {
     });
   }
 
-  /** The same content is one file wherever it is; a directory has one place each. */
-  #register(parent: number, name: string, { cid, kind, size, tree }: Content): Attributes {
+  /**
+   * Files with the same content are one node everywhere. Every path of a directory has a node of
+   * its own.
+   */
+  #register(parent: number, name: string, { cid, kind, size, tree }: ContentEntry): Attributes {
     const key = kind === "file" ? cid.toString() : `${parent}/${name}`;
     const node = this.#nodes.register(key, (id) => ({
       id,
@@ -175,18 +186,18 @@ export class IpfsFiles implements FileSystem {
       cid,
       ...modeAndTime(kind, tree?.unixfs, modes),
     }));
-    if (tree !== undefined) this.#cacheTree(node.id, new Tree(tree));
+    if (tree !== undefined) this.#cacheTree(node.id, new ContentTree(tree));
     return node;
   }
 
-  #cacheTree(id: number, tree: Tree): Tree {
+  #cacheTree(id: number, tree: ContentTree): ContentTree {
     this.#trees.set(id, tree);
     return tree;
   }
 
-  async #tree({ id, cid }: ContentNode, read: ReadBlock): Promise<Tree> {
+  async #tree({ id, cid }: ContentNode, read: ReadBlock): Promise<ContentTree> {
     if (cid === undefined) throw new FuseError("EISDIR");
-    return this.#trees.get(id) ?? this.#cacheTree(id, new Tree(await openFile(cid, read)));
+    return this.#trees.get(id) ?? this.#cacheTree(id, new ContentTree(await openFile(cid, read)));
   }
 }
 
@@ -198,8 +209,8 @@ function cidNamed(name: string): CID {
   }
 }
 
-/** Names in a plain directory are indexed on the first lookup. */
-class Tree {
+/** A directory or file. Names in a plain directory are indexed on the first lookup. */
+class ContentTree {
   readonly tree: UnixfsNode;
   #byName: Map<string, PbLink> | undefined;
 
@@ -210,7 +221,7 @@ class Tree {
   async find(name: string, read: ReadBlock): Promise<PbLink | undefined> {
     const { tree } = this;
     if (tree.unixfs.type === "HAMTShard") return lookup(tree, name, read);
-    // The first link of a name counts.
+    // The first link of a name takes precedence.
     this.#byName ??= new Map(tree.links.toReversed().map((link) => [link.name, link]));
     return this.#byName.get(name);
   }

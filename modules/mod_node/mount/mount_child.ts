@@ -1,67 +1,66 @@
 /**
- * The process that holds the mounts of a node: `node mount_child.ts`, started by
- * `mount_process.ts`. It passes the kernel's requests to the node, which replies to the kernel
- * itself. Commands come over the IPC channel; when that closes, the node is gone and everything is
- * unmounted.
+ * The mount process of a node: `node mount_child.ts`, started by `mount_process.ts`. It mounts, and
+ * passes the kernel's requests to the node, which sends replies directly to the kernel. Commands
+ * come over the IPC channel. When that closes, the node has ended, and everything is unmounted.
  */
 import {
-  type Command,
   descriptorsOf,
+  type MountCommand,
+  type MountReply,
+  type MountRequests,
   type MountSpec,
   mount,
-  type Reply,
-  type Requests,
   reasonIn,
   unmount,
 } from "./mount_ops.ts";
 
-let mounted: readonly { readonly place: MountSpec; readonly requests: Requests }[] = [];
+let mounted: readonly { readonly spec: MountSpec; readonly requests: MountRequests }[] = [];
 let leaving: Promise<void> | undefined;
 
-function tell(answer: Reply): void {
-  process.send?.(answer, undefined, undefined, () => undefined);
+function report(result: MountReply): void {
+  process.send?.(result, undefined, undefined, () => undefined);
 }
 
-async function take(places: readonly MountSpec[]): Promise<void> {
-  const done: { place: MountSpec; requests: Requests }[] = [];
+async function mountAll(specs: readonly MountSpec[]): Promise<void> {
+  const done: { spec: MountSpec; requests: MountRequests }[] = [];
   mounted = done;
   try {
-    for (const [at, place] of places.entries()) {
-      const requests = await mount(place, descriptorsOf(at));
-      done.push({ place, requests });
+    for (const [at, spec] of specs.entries()) {
+      const requests = await mount(spec, descriptorsOf(at));
+      done.push({ spec, requests });
     }
     void Promise.all(done.map(({ requests }) => requests.ended)).then(() => leave());
-    if (leaving === undefined) tell({ mounted: true });
+    if (leaving === undefined) report({ mounted: true });
   } catch (error) {
     await leaveAll();
-    tell({ failed: reasonIn(error) });
+    report({ failed: reasonIn(error) });
   }
 }
 
 async function leaveAll(force = false): Promise<void> {
   await Promise.all(
-    mounted.map(async ({ place, requests }) => {
-      // Something else may have been mounted there since.
-      if (!requests.over) await unmount(place.folder, { force });
+    mounted.map(async ({ spec, requests }) => {
+      // Another file system may have been mounted there meanwhile.
+      if (!requests.over) await unmount(spec.folder, { force });
       await requests.ended;
     }),
   );
 }
 
-/** Also called when somebody else has unmounted everything. */
+/** Unmounts everything and ends the process. Also called when others have unmounted everything. */
 function leave(): Promise<void> {
   leaving ??= leaveAll().finally(() => {
-    // Threads that wait for the kernel must not keep the process alive.
+    // Threads that wait for the kernel must not keep the process running.
     process.kill(process.pid, "SIGKILL");
   });
   return leaving;
 }
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
-let taking: Promise<void> = Promise.resolve();
-process.on("message", (order: Command) => {
-  if ("mount" in order) taking = take(order.mount);
-  else void taking.then(leave);
+let mounting: Promise<void> = Promise.resolve();
+process.on("message", (order: MountCommand) => {
+  if ("mount" in order) mounting = mountAll(order.mount);
+  else void mounting.then(leave);
 });
-// Nobody replies any more: callers would wait for ever, and so would an ordinary unmount.
-process.on("disconnect", () => void Promise.all([leaveAll(true), taking.then(() => leaveAll(true))]).then(leave));
+// The node no longer replies. Callers, and also an ordinary unmount, would wait forever.
+process.on("disconnect", () => void Promise.all([leaveAll(true), mounting.then(() => leaveAll(true))]).then(leave));

@@ -1,4 +1,4 @@
-/** Mounts and unmounts, and reads the kernel's requests: for the process that holds the mounts. */
+/** Mounts, unmounts, and reads the kernel's requests. Used by the mount process. */
 import { execFile, spawn } from "node:child_process";
 import { read } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -7,49 +7,52 @@ import { promisify } from "node:util";
 import { MAX_MESSAGE } from "./fuse/wire.ts";
 import { mounted } from "./mount_table.ts";
 
-/** What to mount. */
+/** The parameters of a mount. */
 export interface MountSpec {
-  /** Absolute. */
+  /** Absolute path. */
   readonly folder: string;
-  /** Shown as the source of the mount. */
+  /** The source that the mount table shows. */
   readonly source: string;
-  /** Shown as the type of the file system. */
+  /** The type of file system that the mount table shows. */
   readonly type: string;
   readonly readOnly: boolean;
   readonly allowOther: boolean;
-  /** Kibibytes of readahead for sequential reads. */
+  /** Readahead of sequential reads in KiB. */
   readonly readahead: number;
 }
 
-/** The messages to the process and from it. */
-export type Command = { readonly mount: readonly MountSpec[] } | { readonly unmount: true };
-export type Reply = { readonly mounted: true } | { readonly failed: string };
+/** The messages to the mount process and from it. */
+export type MountCommand = { readonly mount: readonly MountSpec[] } | { readonly unmount: true };
+export type MountReply = { readonly mounted: true } | { readonly failed: string };
 
-/** Descriptors of each mount: its device, and the channel for its requests. */
-export const descriptorsOf = (place: number) => ({ device: 4 + 2 * place, channel: 5 + 2 * place });
+/**
+ * The file descriptors of a mount in the mount process: its device, and the channel for its
+ * requests.
+ */
+export const descriptorsOf = (index: number) => ({ device: 4 + 2 * index, channel: 5 + 2 * index });
 
-/** Milliseconds for a program that mounts or unmounts. */
+/** Milliseconds that the programs `mount` and `umount` may take. */
 const MAX_PROGRAM_MS = 10_000;
 const rootMode = "40000";
 
 export const reasonIn = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Mounts a folder, and passes the kernel's requests to its channel. @throws Error */
+/** Mounts a folder and passes the kernel's requests to its channel. @throws Error */
 export async function mount(
-  place: MountSpec,
+  spec: MountSpec,
   { device, channel }: ReturnType<typeof descriptorsOf>,
-): Promise<Requests> {
-  await runMount(place, device);
-  const requests = new Requests(device, channel);
+): Promise<MountRequests> {
+  await runMount(spec, device);
+  const requests = new MountRequests(device, channel);
   requests.start();
-  await readAhead(place).catch(() => undefined);
+  await readAhead(spec).catch(() => undefined);
   return requests;
 }
 
 function runMount({ folder, source, type, readOnly, allowOther }: MountSpec, fd: number): Promise<void> {
   const ids = `user_id=${process.getuid?.() ?? 0},group_id=${process.getgid?.() ?? 0}`;
   const rights = `${readOnly ? "ro" : "rw"},nosuid,nodev${allowOther ? ",allow_other" : ""}`;
-  // The device is descriptor 3 of that program.
+  // The device is file descriptor 3 of that program.
   const options = `fd=3,rootmode=${rootMode},${ids},${rights}`;
   const child = spawn("mount", ["-i", "-t", type, "-o", options, source, folder], {
     stdio: ["ignore", "ignore", "pipe", fd],
@@ -68,8 +71,8 @@ function runMount({ folder, source, type, readOnly, allowOther }: MountSpec, fd:
 }
 
 /**
- * Sets a readahead of several blocks; the kernel's default is half a block. Only where the system
- * allows it.
+ * Sets a readahead of several blocks, if the system allows it. The kernel's default is half a
+ * block.
  */
 async function readAhead({ folder, type, readahead }: MountSpec): Promise<void> {
   const own = (await mounted(type)).find((found) => found.folder === folder);
@@ -79,8 +82,8 @@ async function readAhead({ folder, type, readahead }: MountSpec): Promise<void> 
 const run = promisify(execFile);
 
 /**
- * Unmounts a folder even if it is in use: pending writes are completed, later operations fail.
- * `force`: nobody replies there any more. Never rejects.
+ * Unmounts a folder even if it is in use: pending writes are completed, and later operations fail.
+ * With `force`, the node no longer replies to requests of the folder. Never rejects.
  */
 export async function unmount(folder: string, { force = false } = {}): Promise<void> {
   const limits = { timeout: MAX_PROGRAM_MS, killSignal: "SIGKILL" } as const;
@@ -95,10 +98,10 @@ export async function unmount(folder: string, { force = false } = {}): Promise<v
     );
 }
 
-/** The requests of one mount, read by a thread of the pool. The node sends the replies. */
-export class Requests {
+/** Reads the requests of one mount in a thread of the pool. The node sends the replies. */
+export class MountRequests {
   readonly ended: Promise<void>;
-  /** Nothing is mounted there any more. */
+  /** Whether the mount has ended. */
   over = false;
   readonly #end = Promise.withResolvers<void>();
   readonly #fd: number;

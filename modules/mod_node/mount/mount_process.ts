@@ -1,15 +1,15 @@
-/** The process that holds the mounts, as the node sees it. */
+/** Starts and controls the mount process of a node. */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { FuseDevice } from "./fuse/fuse_device.ts";
-import { type Command, descriptorsOf, type MountSpec, type Reply, unmount } from "./mount_ops.ts";
+import { descriptorsOf, type MountCommand, type MountReply, type MountSpec, unmount } from "./mount_ops.ts";
 import { mounted, mountType } from "./mount_table.ts";
 
 const extension = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
 const program = fileURLToPath(new URL(`./mount_child.${extension}`, import.meta.url));
-/** Milliseconds for an ordinary unmount. */
+/** Milliseconds that an ordinary unmount may take. */
 const MAX_UNMOUNT_MS = 15_000;
 
 export class MountProcess {
@@ -17,19 +17,19 @@ export class MountProcess {
   readonly #child: ChildProcess;
   /** The devices for replies, in order of the mounts. */
   readonly devices: readonly FuseDevice[];
-  /** Resolves when the process has ended for whatever reason; nothing of it is mounted then. */
+  /** Resolves when the process has ended for any reason, and its folders are unmounted. */
   readonly ended: Promise<void>;
 
-  /** @throws NodeError where the system does not allow it */
-  constructor(places: readonly MountSpec[]) {
-    this.#specs = places;
-    this.devices = FuseDevice.open(places.length);
+  /** @throws NodeError if the system does not allow mounts */
+  constructor(specs: readonly MountSpec[]) {
+    this.#specs = specs;
+    this.devices = FuseDevice.open(specs.length);
     const { NODE_OPTIONS: _, ...env } = process.env;
     this.#child = spawn(process.execPath, ["--disable-sigusr1", program], {
       stdio: ["ignore", "ignore", "ignore", "ipc", ...this.devices.flatMap(({ fd }) => [fd, "pipe" as const])],
       // Each mount occupies a thread.
-      env: { ...env, UV_THREADPOOL_SIZE: String(places.length + 2) },
-      // It outlives the node, in order to unmount.
+      env: { ...env, UV_THREADPOOL_SIZE: String(specs.length + 2) },
+      // The process outlives the node, so that it can unmount.
       detached: true,
     });
     this.ended = new Promise((resolve) => {
@@ -39,38 +39,38 @@ export class MountProcess {
     });
   }
 
-  /** Of the process. */
+  /** Process id. */
   get pid(): number | undefined {
     return this.#child.pid;
   }
 
-  /** The kernel's requests of one mount. */
-  requests(place: number): Duplex {
-    return this.#child.stdio[descriptorsOf(place).channel] as Duplex;
+  /** Returns the kernel's requests to one mount. */
+  requests(index: number): Duplex {
+    return this.#child.stdio[descriptorsOf(index).channel] as Duplex;
   }
 
   /** Mounts all folders or none. @throws NodeError with the reason */
   async mount(): Promise<void> {
-    const answer = await new Promise<Reply>((resolve) => {
-      this.#child.once("message", (message) => resolve(message as Reply));
+    const result = await new Promise<MountReply>((resolve) => {
+      this.#child.once("message", (message) => resolve(message as MountReply));
       const over = () => resolve({ failed: "fuse: the process that mounts has ended" });
       this.ended.then(over, over);
-      this.#tell({ mount: this.#specs });
+      this.#send({ mount: this.#specs });
     });
-    if ("mounted" in answer) return;
+    if ("mounted" in result) return;
     await this.close();
-    throw new NodeError(answer.failed);
+    throw failure("MOUNT_FAILED", { reason: result.failed });
   }
 
   /** Unmounts all folders, even if they are in use. */
   async close(): Promise<void> {
-    this.#tell({ unmount: true });
+    this.#send({ unmount: true });
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), MAX_UNMOUNT_MS);
     await this.ended;
     clearTimeout(timer);
   }
 
-  #tell(order: Command): void {
+  #send(order: MountCommand): void {
     if (this.#child.connected) this.#child.send(order, () => undefined);
   }
 

@@ -2,22 +2,22 @@
 
 import { readFile } from "node:fs/promises";
 
-/** Type of the mounts of a node; their source is the folder of its repo. */
+/** Type of the mounts of a node. Their source is the folder of its repo. */
 export const mountType = "fuse.modhost";
 
-/** Linux only. */
+/** Exists on Linux only. */
 const mountTable = "/proc/self/mountinfo";
 
-export interface Mounted {
+export interface MountEntry {
   readonly folder: string;
-  /** `major:minor`. */
+  /** Number of the device, as `major:minor`. */
   readonly device: string;
   readonly type: string;
   readonly source: string;
 }
 
-/** The lines of the table, in the order of mounting. */
-function mountsIn(text: string): Mounted[] {
+/** Parses the lines of the table, in the order of mounting. */
+function mountsIn(text: string): MountEntry[] {
   return text.split("\n").flatMap((line) => {
     const fields = line.split(" ");
     const dash = fields.indexOf("-");
@@ -30,15 +30,15 @@ function mountsIn(text: string): Mounted[] {
   });
 }
 
-/** Spaces and backslashes are octal escapes. */
+/** Decodes spaces and backslashes, which are octal escapes. */
 const plain = (text: string): string =>
   text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 
 /**
- * The mounts of a type, the last one first, so that they can be unmounted in this order. Empty
- * where the system does not tell.
+ * Returns the mounts of a type, the last one first, so that they can be unmounted in this order.
+ * Empty if the system has no such table.
  */
-export async function mounted(type: string): Promise<Mounted[]> {
+export async function mounted(type: string): Promise<MountEntry[]> {
   const text = await readFile(mountTable, "utf8").catch(() => "");
   return mountsIn(text)
     .filter((found) => found.type === type)

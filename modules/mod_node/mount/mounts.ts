@@ -1,10 +1,10 @@
 /** The mounts of a node: /ipfs and /ipns as FUSE file systems of this machine. */
 import { realpath, stat } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
-import { keptRoots } from "../content/mfs/key_trees.ts";
+import { storedTreeRoots } from "../content/mfs/key_trees.ts";
 import type { Repo } from "../storage/repo/repo.ts";
 import { KeyedMutex } from "../util/async/keyed_mutex.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { mounted, mountType } from "./mount_table.ts";
 import type { ImportChoices } from "./names/import_settings.ts";
 import type { ActiveMounts, MountDeps, MountPoints } from "./start_mounts.ts";
@@ -23,20 +23,20 @@ export class Mounts {
     return this.#active !== undefined;
   }
 
-  /** Whether /ipns is mounted, also when asked right after somebody has unmounted it by hand. */
+  /** Whether /ipns is mounted. Correct even immediately after somebody has unmounted it by hand. */
   async hasNames(): Promise<boolean> {
     return (await this.#active?.servesNames()) ?? false;
   }
 
-  /** Of the process that holds the mounts. */
+  /** Process id of the mount process. */
   get pid(): number | undefined {
     return this.#active?.process.pid;
   }
 
   /**
-   * Mounts both folders or none; earlier mounts are unmounted first. A folder that is not given
-   * comes from the configuration. `choices` and the configuration say how what is written becomes
-   * blocks.
+   * Mounts both folders or none. Earlier mounts are unmounted first. A folder that is not given
+   * comes from the configuration. `choices` and the configuration decide how written content
+   * becomes blocks.
    *
    * @throws NodeError with the reference's texts for invalid folders; with the system's text
    */
@@ -61,24 +61,24 @@ export class Mounts {
   }
 
   /**
-   * Unmounts. What was written below /ipns is kept, and published if that can be done in a few
-   * seconds.
+   * Unmounts. Content that was written below /ipns is stored, and published if that takes a few
+   * seconds at most.
    */
   unmount(): Promise<void> {
     return this.#mutex.runExclusive("", () => this.#unmount());
   }
 
   /**
-   * The roots that garbage collection must keep, of all hosts that share the store. The caller
-   * holds the lock exclusively.
+   * Returns the roots that garbage collection must spare, of all hosts that share the store. The
+   * caller holds the lock exclusively.
    */
   async roots(): Promise<CID[]> {
-    return [...(await this.openRoots()), ...(await keptRoots(this.#deps.metadata))];
+    return [...(await this.openRoots()), ...(await storedTreeRoots(this.#deps.metadata))];
   }
 
   /**
-   * Those that may be known to this host alone: of what is mounted here. The caller holds the lock
-   * exclusively.
+   * Returns the roots that may be known to this host only: those of its mounts. The caller holds
+   * the lock exclusively.
    */
   async openRoots(): Promise<CID[]> {
     return (await this.#active?.names.roots()) ?? [];
@@ -93,7 +93,7 @@ export class Mounts {
 
 /**
  * Removes the mounts of a killed process. The caller has the lock of the repo, so no other process
- * can be using them.
+ * uses them.
  */
 export async function unmountStale({ path }: Repo): Promise<void> {
   const all = await mounted(mountType);
@@ -103,12 +103,12 @@ export async function unmountStale({ path }: Repo): Promise<void> {
   for (const { source, folder } of all) if (source === own) await unmount(folder, { force: true });
 }
 
-/** The folder as the mount table has it. @throws NodeError when it is not a folder */
+/** Returns the folder in the form of the mount table. @throws NodeError if it is not a folder */
 async function folderAt(path: string): Promise<string> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code);
-  if (found === "ENOENT") throw new NodeError(`mountpoint does not exist: ${path}`);
+  if (found === "ENOENT") throw failure("MOUNT_FAILED", { reason: `mountpoint does not exist: ${path}` });
   if (typeof found !== "object" || !found.isDirectory()) {
-    throw new NodeError(`fuse failed to access mountpoint ${path}`);
+    throw failure("MOUNT_FAILED", { reason: `fuse failed to access mountpoint ${path}` });
   }
   return realpath(path);
 }

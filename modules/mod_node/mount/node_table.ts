@@ -5,11 +5,11 @@ import { rootId } from "./fuse/wire.ts";
 interface TableEntry<T> {
   readonly node: T;
   key: string;
-  /** How often it was given out: FUSE's lookup count. */
+  /** How often the node was returned: FUSE's lookup count. */
   lookups: number;
 }
 
-/** Nodes have a key as well: the same key gives the same node as long as the kernel knows it. */
+/** Nodes also have a key. The same key returns the same node as long as the kernel knows it. */
 export class NodeTable<T extends { readonly id: number }> {
   readonly #byId = new Map<number, TableEntry<T>>();
   readonly #byKey = new Map<string, TableEntry<T>>();
@@ -20,45 +20,45 @@ export class NodeTable<T extends { readonly id: number }> {
     this.#byId.set(root.id, { node: root, key: "", lookups: Number.POSITIVE_INFINITY });
   }
 
-  /** @throws FuseError for an id that is not (or no longer) known */
+  /** @throws FuseError for an unknown id */
   get(id: number): T {
-    const held = this.#byId.get(id);
-    if (held === undefined) throw new FuseError("ESTALE");
-    return held.node;
+    const entry = this.#byId.get(id);
+    if (entry === undefined) throw new FuseError("ESTALE");
+    return entry.node;
   }
 
   find(key: string): T | undefined {
     return this.#byKey.get(key)?.node;
   }
 
-  /** The node of a key, made when there is none; increments its lookup count. */
+  /** Returns the node of a key, or makes it. Increments its lookup count. */
   register(key: string, make: (id: number) => T): T {
-    let held = this.#byKey.get(key);
-    if (held === undefined) {
+    let entry = this.#byKey.get(key);
+    if (entry === undefined) {
       this.#last += 1;
-      held = { node: make(this.#last), key, lookups: 0 };
-      this.#byId.set(held.node.id, held);
-      this.#byKey.set(key, held);
+      entry = { node: make(this.#last), key, lookups: 0 };
+      this.#byId.set(entry.node.id, entry);
+      this.#byKey.set(key, entry);
     }
-    held.lookups += 1;
-    return held.node;
+    entry.lookups += 1;
+    return entry.node;
   }
 
-  /** Gives the node another key, or none. A node that had that key loses it. */
+  /** Changes or removes the key of a node. Another node with that key loses it. */
   rekey(id: number, key: string | undefined): void {
-    const held = this.#byId.get(id);
-    if (held === undefined) return;
-    if (this.#byKey.get(held.key) === held) this.#byKey.delete(held.key);
-    held.key = key ?? "";
-    if (key !== undefined) this.#byKey.set(key, held);
+    const entry = this.#byId.get(id);
+    if (entry === undefined) return;
+    if (this.#byKey.get(entry.key) === entry) this.#byKey.delete(entry.key);
+    entry.key = key ?? "";
+    if (key !== undefined) this.#byKey.set(key, entry);
   }
 
   forget(id: number, times: number): void {
-    const held = this.#byId.get(id);
-    if (held === undefined) return;
-    held.lookups -= times;
-    if (held.lookups > 0) return;
+    const entry = this.#byId.get(id);
+    if (entry === undefined) return;
+    entry.lookups -= times;
+    if (entry.lookups > 0) return;
     this.#byId.delete(id);
-    if (this.#byKey.get(held.key) === held) this.#byKey.delete(held.key);
+    if (this.#byKey.get(entry.key) === entry) this.#byKey.delete(entry.key);
   }
 }

@@ -1,32 +1,32 @@
-/** An open directory that is read page by page, and from time to time from the start again. */
+/** Lists a directory page by page. The kernel may also begin again. */
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
-import type { Listing } from "./fuse/file_system.ts";
+import type { OpenListing } from "./fuse/file_system.ts";
 import type { DirectoryEntry } from "./fuse/wire.ts";
 
-/** Children that are looked up concurrently. */
+/** Maximum number of children that are looked up concurrently. */
 const MAX_CONCURRENT = 16;
 
 export interface ListingSource<T> {
   /** Lists from the first entry on. */
   begin(signal: AbortSignal): AsyncIterator<T>;
-  /** The entry without a lookup. */
+  /** Returns the entry without a lookup. */
   name(item: T): DirectoryEntry;
-  /** The entry with its node. Never rejects. */
+  /** Returns the entry with its node. Never rejects. */
   look(item: T, signal: AbortSignal): Promise<DirectoryEntry>;
 }
 
-/** Only the entries of the last page and a few after it are held in memory. */
-export function pagedListing<T>(listed: ListingSource<T>): Listing {
+/** Only the entries of the last page and a few after it stay in memory. */
+export function pagedListing<T>(listed: ListingSource<T>): OpenListing {
   let reading: { readonly source: AsyncIterator<T>; readonly leaving: AbortController } | undefined;
-  /** Entries from `first` on that were read. */
-  let held: { readonly item: T; looked?: Promise<DirectoryEntry> }[] = [];
+  /** Entries that were read, from number `first` on. */
+  let page: { readonly item: T; looked?: Promise<DirectoryEntry> }[] = [];
   let first = 0;
 
   function close(): void {
     reading?.leaving.abort();
     void reading?.source.return?.()?.then(undefined, () => undefined);
     reading = undefined;
-    held = [];
+    page = [];
     first = 0;
   }
 
@@ -38,16 +38,16 @@ export function pagedListing<T>(listed: ListingSource<T>): Listing {
   async function* itemsFrom(number: number) {
     reading ??= open();
     const { source } = reading;
-    const passed = Math.min(number - first, held.length);
-    held.splice(0, passed);
+    const passed = Math.min(number - first, page.length);
+    page.splice(0, passed);
     first += passed;
     for (let at = number; ; at += 1) {
-      while (at - first >= held.length) {
+      while (at - first >= page.length) {
         const { done, value } = await source.next();
         if (done === true) return;
-        held.push({ item: value });
+        page.push({ item: value });
       }
-      yield held[at - first] as (typeof held)[number];
+      yield page[at - first] as (typeof page)[number];
     }
   }
 

@@ -1,4 +1,4 @@
-/** Reads files for the kernel, which asks for pieces that often follow each other. */
+/** Reads files for the kernel, which often requests consecutive pieces. */
 
 import type { ReadBlock } from "../content/dag/reader.ts";
 import type { UnixfsNode } from "../content/unixfs/node.ts";
@@ -7,12 +7,15 @@ import { readFile } from "../content/unixfs/read.ts";
 import type { ReadOptions } from "../storage/blockstore/block_service.ts";
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
 import { LRU } from "../util/lru.ts";
-import type { Pieces } from "./fuse/file_system.ts";
+import type { ReadPieces } from "./fuse/file_system.ts";
 
-/** Files that are read ahead concurrently, and offsets where a sequential read may continue. */
+/**
+ * Maximum number of files that are read ahead concurrently, and of offsets where a sequential read
+ * may continue.
+ */
 const MAX_STREAMS = 32;
 const MAX_EXPECTED = 1024;
-/** Milliseconds after which a sequential reader counts as gone. */
+/** Milliseconds after which an idle sequential reader is dropped. */
 const IDLE_MS = 5000;
 
 /** A file, with an id that is unique while it is open. */
@@ -21,43 +24,43 @@ export interface OpenFile {
   readonly tree: UnixfsNode;
 }
 
-type Reader = (options: ReadOptions) => ReadBlock;
+type ReaderFactory = (options: ReadOptions) => ReadBlock;
 
 /**
- * A read that begins where the last one ended is sequential: from then on blocks are requested
- * ahead. For other reads nothing more than the range is read.
+ * A read is sequential if it begins where an earlier one ended. From then on blocks are requested
+ * ahead. Other reads read no more than their range.
  */
-export class Readahead {
-  readonly #reader: Reader;
+export class FileReadahead {
+  readonly #reader: ReaderFactory;
   readonly #buffers: BufferPool;
-  readonly #streams = new LRU<Stream, true>(MAX_STREAMS, { onEvict: (stream) => stream.leave() });
+  readonly #streams = new LRU<SequentialReader, true>(MAX_STREAMS, { onEvict: (stream) => stream.leave() });
   /** Offsets where reads have ended. */
   readonly #expected = new LRU<string, true>(MAX_EXPECTED);
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(reader: Reader, buffers: BufferPool) {
+  constructor(reader: ReaderFactory, buffers: BufferPool) {
     this.#reader = reader;
     this.#buffers = buffers;
   }
 
-  /** Up to `length` bytes; fewer only at the end. @throws NodeError, the signal's reason */
-  async read({ id, tree }: OpenFile, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
-    const place = `${id}:${offset}`;
-    const following = this.#at(place);
+  /** Returns `length` bytes; fewer only at the end. @throws NodeError, the signal's reason */
+  async read({ id, tree }: OpenFile, offset: number, length: number, signal: AbortSignal): Promise<ReadPieces> {
+    const position = `${id}:${offset}`;
+    const following = this.#at(position);
     const end = offset + length;
-    const inOrder = following !== undefined || this.#expected.delete(place);
+    const inOrder = following !== undefined || this.#expected.delete(position);
     if (!inOrder) {
       if (end < fileSize(tree)) this.#expected.set(`${id}:${end}`, true);
       return this.#range(tree, offset, length, signal);
     }
-    const stream = following ?? new Stream(tree, offset, this.#reader, this.#buffers);
+    const stream = following ?? new SequentialReader(tree, offset, this.#reader, this.#buffers);
     if (end < fileSize(tree)) this.#keep(stream, `${id}:${end}`);
     else this.#streams.delete(stream);
     try {
       return await stream.take(length, signal);
     } catch (error) {
       this.#drop(stream);
-      // Another reader of the same stream was interrupted, which ended it.
+      // The stream ended because another of its readers was interrupted.
       if (!signal.aborted && stream.isAborted) return this.#range(tree, offset, length, signal);
       throw error;
     }
@@ -68,18 +71,18 @@ export class Readahead {
     for (const [stream] of this.#streams) this.#drop(stream);
   }
 
-  #range(tree: UnixfsNode, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
-    return new Stream(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
+  #range(tree: UnixfsNode, offset: number, length: number, signal: AbortSignal): Promise<ReadPieces> {
+    return new SequentialReader(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
   }
 
-  /** The least recently used of the streams at that position. */
-  #at(place: string): Stream | undefined {
-    for (const [stream] of this.#streams) if (stream.position === place) return stream;
+  /** Returns the least recently used stream at that position. */
+  #at(position: string): SequentialReader | undefined {
+    for (const [stream] of this.#streams) if (stream.position === position) return stream;
     return undefined;
   }
 
-  #keep(stream: Stream, place: string): void {
-    stream.position = place;
+  #keep(stream: SequentialReader, position: string): void {
+    stream.position = position;
     this.#streams.set(stream, true);
     this.#timer ??= setInterval(() => this.#sweep(), IDLE_MS).unref();
   }
@@ -91,14 +94,14 @@ export class Readahead {
     this.#timer = undefined;
   }
 
-  #drop(stream: Stream): void {
+  #drop(stream: SequentialReader): void {
     this.#streams.delete(stream);
     stream.leave();
   }
 }
 
 /** A sequential reader. */
-class Stream {
+class SequentialReader {
   /** File and offset where it continues. */
   position = "";
   used = performance.now();
@@ -106,21 +109,21 @@ class Stream {
   readonly #source: AsyncGenerator<Uint8Array, void, undefined>;
   readonly #buffers: BufferPool;
   #rest: Uint8Array | undefined;
-  /** Reads are served in order; after a failure all later ones fail. */
+  /** Resolves after the last read. Reads run in order; after a failure all later ones fail. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(tree: UnixfsNode, offset: number, reader: Reader, buffers: BufferPool, length?: number) {
+  constructor(tree: UnixfsNode, offset: number, reader: ReaderFactory, buffers: BufferPool, length?: number) {
     const read = reader({ signal: this.#abort.signal, buffers });
     this.#source = readFile(tree, read, { offset, length, buffers });
     this.#buffers = buffers;
   }
 
-  /** Whether it was told to end. */
+  /** Whether it was aborted. */
   get isAborted(): boolean {
     return this.#abort.signal.aborted;
   }
 
-  take(length: number, signal: AbortSignal): Promise<Pieces> {
+  take(length: number, signal: AbortSignal): Promise<ReadPieces> {
     this.used = performance.now();
     const abort = () => this.leave();
     signal.addEventListener("abort", abort, { once: true });
@@ -138,7 +141,7 @@ class Stream {
       .catch(() => {});
   }
 
-  async #take(length: number): Promise<Pieces> {
+  async #take(length: number): Promise<ReadPieces> {
     const pieces: Uint8Array[] = [];
     const done: Uint8Array[] = [];
     for (let left = length; left > 0; ) {
@@ -150,7 +153,7 @@ class Stream {
         pieces.push(piece.subarray(0, left));
       } else {
         pieces.push(piece);
-        // Earlier readers of parts of it have replied, since replies are in order.
+        // Earlier reads of parts of the piece have been replied to, because replies are in order.
         done.push(piece);
       }
       left -= piece.length;

@@ -1,4 +1,4 @@
-/** Both mounts of a node and the process that holds them; loaded on the first mount. */
+/** Starts both mounts of a node and the mount process. Loaded on the first mount. */
 import { realpath } from "node:fs/promises";
 import type { Repo } from "../storage/repo/repo.ts";
 import { settledWithin } from "../util/async/within.ts";
@@ -11,9 +11,9 @@ import { type ImportChoices, importSettings } from "./names/import_settings.ts";
 import { IpnsFiles } from "./names/ipns_files.ts";
 import type { NameDeps } from "./names/name_tree.ts";
 
-/** Kibibytes: as many blocks as a reader requests ahead. */
+/** Readahead in KiB: as many blocks as a reader requests ahead. */
 const READAHEAD_KIB = 2048;
-/** Milliseconds to keep and publish what was written below an /ipns that was unmounted by hand. */
+/** Milliseconds to store and publish the content of an /ipns that was unmounted by hand. */
 const MAX_END_MS = 10_000;
 
 export interface MountDeps extends Omit<NameDeps, "contents" | "disk" | "imports"> {
@@ -30,17 +30,17 @@ export interface ActiveMounts {
   readonly process: MountProcess;
   readonly names: IpnsFiles;
   /**
-   * Whether /ipns is still served. It may have been unmounted by hand: then what was written there
-   * is kept first, unless somebody has a file open there.
+   * Whether /ipns is still served. If it was unmounted by hand, written content is stored first,
+   * unless a file is still open there.
    */
   servesNames(): Promise<boolean>;
-  /** Resolves when nothing of it is left. Never rejects: failures are logged. */
+  /** Resolves when everything has ended. Never rejects; failures are logged. */
   readonly ended: Promise<unknown>;
 }
 
 /**
- * Mounts both folders or none. @throws NodeError with the system's text, or for values of
- * `Import.*` of no use
+ * Mounts both folders or none. @throws NodeError with the system's text, or for unusable values of
+ * `Import.*`
  */
 export async function startMounts(
   deps: MountDeps,
@@ -57,19 +57,19 @@ export async function startMounts(
   ]);
   const names = new IpnsFiles({ ...deps, imports, contents: ipfs, disk: path });
   const contents = new IpfsFiles(deps);
-  const tell = (system: "fuse/ipfs" | "fuse/ipns") => (error: unknown) =>
+  const logFault = (system: "fuse/ipfs" | "fuse/ipns") => (error: unknown) =>
     deps.log.write(system, "error", (error as Error).message);
-  const deviceOf = (place: number) => process.devices[place] as FuseDevice;
+  const deviceOf = (index: number) => process.devices[index] as FuseDevice;
   let namesServed = true;
-  const namesEnded = serve(process.requests(1), deviceOf(1), names, tell("fuse/ipns"))
-    .catch(tell("fuse/ipns"))
+  const namesEnded = serve(process.requests(1), deviceOf(1), names, logFault("fuse/ipns"))
+    .catch(logFault("fuse/ipns"))
     .finally(() => {
       namesServed = false;
     });
   const ended = Promise.all([
-    serve(process.requests(0), deviceOf(0), contents, tell("fuse/ipfs")).catch(tell("fuse/ipfs")),
+    serve(process.requests(0), deviceOf(0), contents, logFault("fuse/ipfs")).catch(logFault("fuse/ipfs")),
     namesEnded,
-    process.ended.catch(tell("fuse/ipfs")),
+    process.ended.catch(logFault("fuse/ipfs")),
   ]);
   try {
     await process.mount();

@@ -8,7 +8,7 @@ import { parseAutoConf } from "../storage/repo/autoconf/document.ts";
 import { AUTO_CONF_URL, type ConfigFile } from "../storage/repo/config.ts";
 import { agentVersion } from "../util/agent_version.ts";
 import { readAll } from "../util/async/read_all.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError } from "../util/errors.ts";
 import { fetchErrorText } from "../util/fetch_error.ts";
 import { parseDuration } from "../util/go/duration.ts";
 import type { NodeLog } from "../util/log.ts";
@@ -20,7 +20,7 @@ export interface AutoConfDeps {
   readonly changed: () => Promise<void>;
 }
 
-/** The default of Kubo. */
+/** The same default interval as in Kubo. */
 const DEFAULT_INTERVAL = "24h";
 const MAX_DOCUMENT_BYTES = 2 * 1024 * 1024;
 /** Timeout in milliseconds for a whole response. */
@@ -110,7 +110,7 @@ export class AutoConf {
     }
   }
 
-  /** Never rejects. */
+  /** Fetches the document once and applies changed values. Never rejects. */
   async #refresh(signal: AbortSignal): Promise<void> {
     const { config, log } = this.#deps;
     const url = config.value("AutoConf.URL") || AUTO_CONF_URL;
@@ -158,7 +158,7 @@ const valuesOf = ({ auto }: ConfigFile): string =>
 interface ConditionalRequest {
   readonly etag: string | undefined;
   readonly lastModified: string | undefined;
-  /** Skip the verification of the certificate. */
+  /** Whether to skip the verification of the certificate. */
   readonly insecure: boolean;
   readonly signal: AbortSignal;
 }
@@ -168,7 +168,8 @@ interface ConditionalRequest {
  * document; Error for a network failure
  */
 async function request(url: string, { etag, lastModified, insecure, signal }: ConditionalRequest) {
-  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? "")) throw new NodeError("it is not an HTTP or HTTPS URL");
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ""))
+    throw failure("AUTOCONF_NOT_FETCHED", { reason: "it is not an HTTP or HTTPS URL" });
   // Imported lazily, because most nodes never fetch the document.
   const { Agent, fetch } = await import("undici");
   const agent = new Agent({ connect: { rejectUnauthorized: !insecure } });
@@ -182,8 +183,9 @@ async function request(url: string, { etag, lastModified, insecure, signal }: Co
     const response = await fetch(url, { dispatcher: agent, signal, headers });
     if (response.status === 304 && (etag ?? lastModified) !== undefined) return undefined;
     if (response.status !== 200 || response.body === null)
-      throw new NodeError(`the response has status ${response.status}`);
-    const tooLong = () => new NodeError(`the response is longer than ${MAX_DOCUMENT_BYTES} bytes`);
+      throw failure("AUTOCONF_NOT_FETCHED", { reason: `the response has status ${response.status}` });
+    const tooLong = () =>
+      failure("AUTOCONF_NOT_FETCHED", { reason: `the response is longer than ${MAX_DOCUMENT_BYTES} bytes` });
     const bytes = await readAll(response.body as AsyncIterable<Uint8Array>, MAX_DOCUMENT_BYTES, tooLong);
     return {
       text: Buffer.from(bytes).toString(),

@@ -6,14 +6,14 @@ import { join } from "node:path";
 import { readPlainText } from "../storage/plain_file.ts";
 import { AUTO } from "../storage/repo/auto_values.ts";
 import type { Repo } from "../storage/repo/repo.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { formatDuration, parseDuration } from "../util/go/duration.ts";
 import { quote } from "../util/go/text.ts";
 import { connectionLimits } from "./swarm/connection_limits.ts";
 
 type Config = Pick<Repo["config"], "value">;
 
-/** File with limits of the reference's resource manager. Only the check below reads it. */
+/** File with limits of go-ipfs's resource manager. Only the check below reads it. */
 const limitFile = "libp2p-resource-limit-overrides.json";
 /** Limits that must leave room for the connections that accumulate between two trims. */
 const limitNames = ["Conns", "ConnsInbound", "Streams", "StreamsInbound"] as const;
@@ -24,7 +24,7 @@ const PROVIDER_RECORD_VALIDITY = 48 * 3_600_000;
 /**
  * Resolves to warnings for the operator.
  *
- * @throws NodeError with the reference's message
+ * @throws NodeError with the error text of Kubo
  */
 export async function requireConsistent({ config, path }: Pick<Repo, "config" | "path">): Promise<readonly string[]> {
   requireExchange(config);
@@ -33,10 +33,11 @@ export async function requireConsistent({ config, path }: Pick<Repo, "config" | 
   requireResolvers(config);
   const interval = parseDuration(config.value("Provide.DHT.Interval") || "0");
   if (interval > PROVIDER_RECORD_VALIDITY) {
-    throw new NodeError(
-      `Provide.DHT.Interval (${formatDuration(interval)}) must be less than or equal to DHT provider record validity ` +
+    throw failure("CONFIG_INVALID", {
+      reason:
+        `Provide.DHT.Interval (${formatDuration(interval)}) must be less than or equal to DHT provider record validity ` +
         `(${formatDuration(PROVIDER_RECORD_VALIDITY)})`,
-    );
+    });
   }
   const limits = await readPlainText(join(path, limitFile)).catch(() => undefined);
   if (limits === undefined || config.value("Swarm.ResourceMgr.Enabled") === false) return [];
@@ -46,18 +47,20 @@ export async function requireConsistent({ config, path }: Pick<Repo, "config" | 
 
 function requireExchange(config: Config): void {
   if (config.value("Bitswap.Libp2pEnabled") !== false || config.value("HTTPRetrieval.Enabled") !== false) return;
-  throw new NodeError(
-    "invalid configuration: Bitswap.Libp2pEnabled and HTTPRetrieval.Enabled are both disabled, unable to initialize Bitswap",
-  );
+  throw failure("CONFIG_INVALID", {
+    reason:
+      "invalid configuration: Bitswap.Libp2pEnabled and HTTPRetrieval.Enabled are both disabled, unable to initialize Bitswap",
+  });
 }
 
 function requireBootstrap(config: Config): void {
   const listed = config.value("Bootstrap") ?? [];
   if (config.value("AutoConf.Enabled") !== false || listed.length === 0 || !listed.every((each) => each === AUTO))
     return;
-  throw new NodeError(
-    "no usable bootstrap peers: AutoConf is disabled (AutoConf.Enabled=false) but 'auto' placeholder is used in Bootstrap config. Either set AutoConf.Enabled=true to enable automatic configuration, or replace 'auto' with specific Bootstrap peer addresses",
-  );
+  throw failure("CONFIG_INVALID", {
+    reason:
+      "no usable bootstrap peers: AutoConf is disabled (AutoConf.Enabled=false) but 'auto' placeholder is used in Bootstrap config. Either set AutoConf.Enabled=true to enable automatic configuration, or replace 'auto' with specific Bootstrap peer addresses",
+  });
 }
 
 function requireRelayTransport(config: Config): void {
@@ -65,17 +68,17 @@ function requireRelayTransport(config: Config): void {
   const users = { "Swarm.EnableRelayHop": "Swarm.RelayService", "Swarm.EnableAutoRelay": "Swarm.RelayClient" } as const;
   for (const key of ["Swarm.EnableRelayHop", "Swarm.EnableAutoRelay"] as const) {
     if (!config.value(key)) continue;
-    throw new NodeError(
-      `Failed to enable \`${users[key]}\`, it requires \`Swarm.Transports.Network.Relay\` to be true.`,
-    );
+    throw failure("CONFIG_INVALID", {
+      reason: `Failed to enable \`${users[key]}\`, it requires \`Swarm.Transports.Network.Relay\` to be true.`,
+    });
   }
 }
 
 function requireResolvers(config: Config): void {
   for (const [domain, url] of Object.entries(config.value("DNS.Resolvers") ?? {})) {
-    if (!domain.endsWith(".")) throw new NodeError(`invalid domain ${domain}; must be FQDN`);
+    if (!domain.endsWith(".")) throw failure("CONFIG_INVALID", { reason: `invalid domain ${domain}; must be FQDN` });
     if (url === "" || url === AUTO || (/^https?:\/\//.test(url) && URL.canParse(url))) continue;
-    throw new NodeError(`bad resolver for ${domain}: invalid DoH resolver URL: ${url}`);
+    throw failure("CONFIG_INVALID", { reason: `bad resolver for ${domain}: invalid DoH resolver URL: ${url}` });
   }
 }
 
@@ -86,10 +89,11 @@ function requireRoom(config: Config, text: string): void {
   for (const name of limitNames) {
     const limit = limitIn(text, name);
     if (limit === undefined || limit > high) continue;
-    throw new NodeError(
-      "Unable to initialize libp2p due to conflicting resource manager limit configuration.\n" +
+    throw failure("CONFIG_INVALID", {
+      reason:
+        "Unable to initialize libp2p due to conflicting resource manager limit configuration.\n" +
         `resource manager System.${name} (${limit}) must be bigger than ConnMgr.HighWater (${high})`,
-    );
+    });
   }
 }
 
@@ -99,6 +103,10 @@ function limitIn(text: string, name: string): number | undefined {
     const limit: unknown = (JSON.parse(text) as Record<string, Record<string, unknown> | undefined>).System?.[name];
     return limit === "blockAll" ? 0 : typeof limit === "number" && limit > 0 ? limit : undefined;
   } catch (error) {
-    throw new NodeError(`${quote(limitFile)} is not valid JSON: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "CONFIG_INVALID",
+      { reason: `${quote(limitFile)} is not valid JSON: ${(error as Error).message}` },
+      error,
+    );
   }
 }

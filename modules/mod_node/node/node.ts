@@ -255,7 +255,7 @@ export class LocalNode implements LowLevelNode {
   }
 
   async network(kind: FailureKind = "failure", code: OfflineCode = "OFFLINE_COMMAND"): Promise<Network> {
-    if (this.#network === undefined) throw new NodeError(failures[code], { code, kind });
+    if (this.#network === undefined) throw new NodeError(code, failures[code], { kind });
     return this.#network;
   }
 
@@ -379,8 +379,8 @@ export class LocalNode implements LowLevelNode {
     }
   }
 
-  async #collectTogether(tell: (result: Removed | NotRemoved) => void, signal: AbortSignal): Promise<void> {
-    await this.#collections?.collect({ signal, onRemoved: (removed) => tell({ removed }) });
+  async #collectTogether(report: (result: Removed | NotRemoved) => void, signal: AbortSignal): Promise<void> {
+    await this.#collections?.collect({ signal, onRemoved: (removed) => report({ removed }) });
   }
 
   async #roots(): Promise<CID[]> {

@@ -4,7 +4,7 @@
  */
 import { constants, type PathLike } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 
 const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
@@ -13,7 +13,7 @@ const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
  * @throws NodeError for a pipe, a socket or a device; errors of the file system
  */
 export async function openPlainFile(path: PathLike): Promise<FileHandle> {
-  const refuse = () => new NodeError(`${path} is not a regular file`);
+  const refuse = () => failure("NOT_A_REGULAR_FILE", { path: String(path) });
   const before = await stat(path);
   // Folders are allowed: reading one fails with the error of the system.
   if (!before.isFile() && !before.isDirectory()) throw refuse();

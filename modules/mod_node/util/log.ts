@@ -1,5 +1,5 @@
 /** The log of the node, with the subsystems and levels of go-ipfs. */
-import { NodeError } from "./errors.ts";
+import { failure } from "./errors.ts";
 import { quote } from "./go/text.ts";
 
 /** Levels from the least to the most severe. */
@@ -73,7 +73,7 @@ export const isAtLeast = (level: NodeLogLevel, least: NodeLogLevel): boolean =>
  */
 export function logLevelNamed(text: string): NodeLogLevel {
   const found = nodeLogLevels.find((level) => level === text.toLowerCase());
-  if (found === undefined) throw new NodeError(`unrecognized level: ${quote(text)}`);
+  if (found === undefined) throw failure("LOG_LEVEL_INVALID", { level: quote(text) });
   return found;
 }
 
@@ -93,12 +93,12 @@ export class NodeLog {
     const severity = level === "" ? "info" : level.toLowerCase();
     const isDefault = lenient && severity === "default";
     const index = isDefault ? this.#default : (nodeLogLevels as readonly string[]).indexOf(severity);
-    if (index < 0) throw new NodeError(`unrecognized level: ${quote(level)}`);
+    if (index < 0) throw failure("LOG_LEVEL_INVALID", { level: quote(level) });
     if (subsystem === "*") {
       this.#default = index;
       this.#levels.clear();
     } else if (isSubsystem(subsystem) || (lenient && this.#levels.size < MAX_NAMES)) this.#levels.set(subsystem, index);
-    else throw new NodeError("Error: No such logger");
+    else throw failure("LOGGER_UNKNOWN", { reason: "Error: No such logger" });
     return nodeLogLevels[index] as NodeLogLevel;
   }
 

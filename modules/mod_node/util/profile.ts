@@ -5,7 +5,7 @@
 import type { Session } from "node:inspector/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
-import { NodeError } from "./errors.ts";
+import { failure } from "./errors.ts";
 import { ownPackage } from "./packages.ts";
 import { versionFacts } from "./version.ts";
 import type { ZipEntry } from "./zip.ts";
@@ -75,7 +75,7 @@ export async function* profile(settings: ProfileSettings): AsyncGenerator<ZipEnt
   const { collectors, milliseconds } = settings;
   const requested = [...new Set(collectors)];
   const odd = requested.find((name) => !collectorNames.includes(name));
-  if (odd !== undefined) throw new NodeError(`unknown collector '${odd}'`);
+  if (odd !== undefined) throw failure("OPTION_INVALID", { reason: `unknown collector '${odd}'` });
   for (const name of requested) {
     const collect = atOnce[name];
     if (collect !== undefined) yield collect(settings);
@@ -94,8 +94,10 @@ let isSampling = false;
 
 /** Runs the collectors at the same time; when one fails, the others end as well. */
 async function together(wanted: readonly Collect[], settings: ProfileSettings): Promise<readonly ZipEntry[]> {
-  if (settings.milliseconds > MAX_SAMPLING_MS) throw new NodeError("samples are taken for at most 1h");
-  if (isSampling) throw new NodeError("another profile is being taken: samples are taken for one at a time");
+  if (settings.milliseconds > MAX_SAMPLING_MS)
+    throw failure("OPTION_INVALID", { reason: "samples are taken for at most 1h" });
+  if (isSampling)
+    throw failure("BUSY", { reason: "another profile is being taken: samples are taken for one at a time" });
   isSampling = true;
   const end = new AbortController();
   const signal = AbortSignal.any([settings.signal, end.signal]);

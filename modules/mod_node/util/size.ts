@@ -1,5 +1,5 @@
 /** Parses and prints human-readable sizes. */
-import { NodeError } from "./errors.ts";
+import { failure } from "./errors.ts";
 import { quote } from "./go/text.ts";
 
 const prefixes = "kmgtpe";
@@ -12,14 +12,15 @@ export function parseSize(text: string): number {
   const [, digits = "", rest = ""] = /^([0-9.,]*)(.*)$/s.exec(text) ?? [];
   const number = Number(digits.replaceAll(",", ""));
   if (!/\d/.test(digits) || Number.isNaN(number)) {
-    throw new NodeError(`strconv.ParseFloat: parsing ${quote(digits)}: invalid syntax`);
+    throw failure("SIZE_INVALID", { reason: `strconv.ParseFloat: parsing ${quote(digits)}: invalid syntax` });
   }
   const name = rest.trim().toLowerCase();
   const [, prefix = "", binary] = /^([kmgtpe]?)(i?)b?$/.exec(name) ?? [];
-  if (name !== "" && name !== "b" && prefix === "") throw new NodeError(`unhandled size name: ${name}`);
+  if (name !== "" && name !== "b" && prefix === "")
+    throw failure("SIZE_INVALID", { reason: `unhandled size name: ${name}` });
   const power = prefixes.indexOf(prefix) + 1;
   const size = number * (binary ? 1024 : 1000) ** (prefix === "" ? 0 : power);
-  if (size >= 2 ** 64) throw new NodeError(`too large: ${text}`);
+  if (size >= 2 ** 64) throw failure("SIZE_INVALID", { reason: `too large: ${text}` });
   return Math.trunc(size);
 }
 

@@ -1,21 +1,20 @@
 /**
- * Requests to a gateway that cost the one who asks little: what an HTTP client does for each piece
- * costs as much as sending it.
+ * An HTTP client that costs little CPU: a full client needs as much for each piece as the sender.
  */
 import { connect, type Socket } from "node:net";
 
 export interface Get {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What the answer has at least. */
+  /** Minimum number of bytes in the response. */
   readonly bytes: number;
 }
 
 const RECEIVE_BYTES = 256 * 1024;
 
 /**
- * Runs the requests, `atOnce` at a time over as many connections. Rejects at the first answer that
- * is not whole.
+ * Sends the requests over `atOnce` connections at a time. Rejects at the first response that is
+ * incomplete.
  */
 export async function getAll(url: string, requests: Iterable<Get>, atOnce: number): Promise<void> {
   const waiting = requests[Symbol.iterator]();
@@ -27,24 +26,24 @@ export async function getAll(url: string, requests: Iterable<Get>, atOnce: numbe
   }
 }
 
-/** Kept alive; one request at a time. */
+/** A kept-alive connection with one request at a time. */
 class Connection {
   readonly #host: string;
   readonly #socket: Socket;
   readonly #buffer = Buffer.allocUnsafe(RECEIVE_BYTES);
-  #answer = new Answer();
+  #response = new ResponseParser();
   #over: { resolve(): void; reject(error: Error): void } = { resolve() {}, reject() {} };
 
   constructor({ hostname, port, host }: URL) {
     this.#host = host;
     const callback = (length: number): boolean => {
-      if (this.#answer.take(this.#buffer.subarray(0, length))) this.#over.resolve();
+      if (this.#response.take(this.#buffer.subarray(0, length))) this.#over.resolve();
       return true;
     };
     const onread = { buffer: this.#buffer, callback };
     this.#socket = connect({ host: hostname, port: Number(port), noDelay: true, onread });
     this.#socket.on("error", (error) => this.#over.reject(error));
-    this.#socket.on("close", () => this.#over.reject(new Error("The connection was closed within an answer")));
+    this.#socket.on("close", () => this.#over.reject(new Error("The connection was closed within a response")));
   }
 
   async getEach(requests: Iterator<Get>): Promise<void> {
@@ -56,31 +55,31 @@ class Connection {
   }
 
   async #get({ path, headers = {}, bytes }: Get): Promise<void> {
-    this.#answer = new Answer();
+    this.#response = new ResponseParser();
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     await new Promise<void>((resolve, reject) => {
       this.#over = { resolve, reject };
       this.#socket.write(`GET ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n${lines.join("")}\r\n`);
     });
-    const { status, length } = this.#answer;
+    const { status, length } = this.#response;
     const wanted = headers.range === undefined ? 200 : 206;
     if (status === wanted && length >= bytes) return;
-    throw new Error(`${path} answered ${status} with ${length} bytes, and not ${wanted} with ${bytes}`);
+    throw new Error(`${path}: got status ${status} with ${length} bytes, and not ${wanted} with ${bytes}`);
   }
 }
 
-/** An answer as it comes: its status and its length, and nothing else is kept of it. */
-class Answer {
+/** Parses a response as it arrives. It stores only the status and the length. */
+class ResponseParser {
   status = 0;
   /** Bytes of the body so far. */
   length = 0;
   #part: "head" | "body" | "chunks" | "trailers" = "head";
-  /** Bytes that are still to come, of the body or of the chunk that is under way. */
+  /** Remaining bytes of the body, or of the current chunk. */
   #left = 0;
   #isChunked = false;
   #line = "";
 
-  /** True where the answer ends with these bytes. */
+  /** Returns whether the response ends with these bytes. */
   take(bytes: Buffer): boolean {
     for (let at = 0; at < bytes.length; ) {
       if (this.#left > 0 && this.#part !== "head") {
@@ -102,11 +101,14 @@ class Answer {
     return false;
   }
 
-  /** Reads a line that is no content; true for the last of the answer. */
+  /**
+   * Reads a line of the head or of the chunk framing. Returns whether it is the last of the
+   * response.
+   */
   #isLast(line: string): boolean {
     if (this.#part === "trailers") return line === "";
     if (this.#part === "chunks") {
-      // An empty one ends each chunk.
+      // An empty line ends each chunk.
       if (line === "") return false;
       this.#left = Number.parseInt(line, 16);
       if (this.#left === 0) this.#part = "trailers";

@@ -1,6 +1,6 @@
 /**
- * The gateway beside Kubo's and beside a plain server of the same files: each a process of its own,
- * without a network.
+ * Starts the gateway, Kubo's gateway and a plain server of the same files: each in a process of its
+ * own, without a network.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,18 +17,18 @@ export interface Server {
   readonly name: string;
   readonly url: string;
   readonly pid: number;
-  /** It knows files by their names alone. */
+  /** Whether it only serves files by their names. */
   readonly isStatic: boolean;
   stop(): Promise<unknown>;
 }
 
 export interface Servers extends AsyncDisposable {
-  /** Ours first. */
+  /** All servers; ours is the first. */
   readonly all: readonly Server[];
   readonly content: Content;
 }
 
-/** Starts them with the same content; Kubo only where KUBO names its program. */
+/** Starts the servers with the same content. Kubo is left out unless KUBO names its program. */
 export async function startServers(launcher: string, folder: string, scale: Scale): Promise<Servers> {
   const all: Server[] = [];
   const stop = async () => void (await Promise.all(all.map((server) => server.stop())));
@@ -56,8 +56,7 @@ const ADD = "/api/v0/add?progress=false&cid-version=1";
 const SEED = 7;
 
 /**
- * A large file, and many small ones in a directory of one block and in one that is spread over
- * blocks.
+ * Adds a large file, and many small ones in a directory of one block and in a sharded directory.
  */
 async function fill(url: string, { size, entries }: Scale): Promise<Content> {
   const added = async (upload: ReturnType<typeof file>) => lastHash((await exchange(url, ADD, upload)).tail);
@@ -72,7 +71,7 @@ async function fill(url: string, { size, entries }: Scale): Promise<Content> {
   return { large, flat, sharded, leaf };
 }
 
-/** It is given what is asked for as archives, so that all have the same blocks. */
+/** Imports the content as archives, so that Kubo has the same blocks. */
 async function startKubo(from: string, { large, flat, sharded }: Content): Promise<Server> {
   const kubo = await GoIpfs.startKubo(undefined, ["--offline"]);
   for (const root of [large, flat, sharded]) {

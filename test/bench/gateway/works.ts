@@ -1,4 +1,4 @@
-/** What every gateway is asked for. */
+/** The requests that are measured on every gateway. */
 import { fileName } from "#test/bench/node/content.ts";
 import type { Get } from "./client.ts";
 
@@ -10,40 +10,40 @@ const mebibyte = 2 ** 20;
 export interface Scale {
   /** Bytes of the large file. */
   readonly size: number;
-  /** Small files. */
+  /** Number of small files. */
   readonly entries: number;
 }
 
-/** CIDs of what the gateways have. */
+/** CIDs of the content. */
 export interface Content {
   readonly large: string;
-  /** The small files in a directory that is one block. */
+  /** A directory of the small files that is one block. */
   readonly flat: string;
-  /** The same in a directory that is spread over many. */
+  /** A sharded directory of the same files. */
   readonly sharded: string;
   /** The block of one small file. */
   readonly leaf: string;
 }
 
-export interface Asking extends Scale, Content {}
+export interface RequestTarget extends Scale, Content {}
 
 export interface Work {
   readonly name: string;
-  /** Requests that are measured in one go. */
+  /** Requests that are measured in one turn. */
   readonly count: number;
   readonly atOnce: number;
-  /** Of the answers to one request, for figures by the second; undefined: one request is one. */
+  /** Units in the response to one request, for the rate. Undefined: each request is one unit. */
   readonly unit?: { readonly name: string; of(scale: Scale): number };
-  /** What a gateway is asked, `at` counting the requests. */
-  get(asking: Asking, at: number): Get;
-  /** The same of the server of files; undefined where it has no such thing. */
-  readonly plain?: (asking: Asking, at: number) => Get;
+  /** Returns the request with the number `at`. */
+  get(target: RequestTarget, at: number): Get;
+  /** The same request for the file server, or undefined if it has nothing like it. */
+  readonly plain?: (target: RequestTarget, at: number) => Get;
 }
 
 const mebibytes = { name: "MiB/s", of: ({ size }: Scale) => size / mebibyte };
 const filesEach = { name: "files/s", of: ({ entries }: Scale) => entries };
 
-/** Spread over all, in no order. */
+/** Spreads requests over all files, in no obvious order. */
 const scattered = (at: number, among: number): number => (at * 7919) % among;
 
 function rangeAt(size: number, at: number): Pick<Get, "headers" | "bytes"> {

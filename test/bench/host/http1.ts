@@ -1,6 +1,6 @@
 /**
- * Requests over HTTP/1 connections that stay. The client does as little as it can, so that the
- * server is what is measured.
+ * Sends requests over persistent HTTP/1 connections. The client does as little as possible, so that
+ * the server is what is measured.
  */
 import { connect, type Socket } from "node:net";
 import { connect as connectSecure } from "node:tls";
@@ -11,13 +11,13 @@ const LAST_CHUNK = "0\r\n\r\n";
 export interface RequestSpec {
   readonly path: string;
   readonly method?: "GET" | "POST";
-  /** A JSON text. */
+  /** The body as JSON. */
   readonly body?: string;
 }
 
-export interface Place {
+export interface Endpoint {
   readonly port: number;
-  /** Over TLS, with a certificate that nobody knows. */
+  /** Whether to use TLS. The certificate is not verified. */
   readonly secure?: boolean;
 }
 
@@ -37,13 +37,13 @@ export class Connections {
     this.#all = all;
   }
 
-  static async open(place: Place, count: number): Promise<Connections> {
-    return new Connections(await Promise.all(Array.from({ length: count }, () => Connection.open(place))));
+  static async open(endpoint: Endpoint, count: number): Promise<Connections> {
+    return new Connections(await Promise.all(Array.from({ length: count }, () => Connection.open(endpoint))));
   }
 
   /**
-   * Sends so many requests, of these in turn from one of them on. Rejects at the first answer of
-   * another status.
+   * Sends `count` requests: the given ones in turn, beginning with the one at `from`. Rejects at
+   * the first response with another status.
    */
   async ask(requests: readonly Buffer[], count: number, status = 200, from = 0): Promise<void> {
     let sent = 0;
@@ -64,16 +64,16 @@ export class Connections {
 
 class Connection {
   readonly #socket: Socket;
-  #answer = new Answer();
+  #response = new ResponseParser();
   #over: { resolve(): void; reject(error: Error): void } = { resolve() {}, reject() {} };
 
   private constructor(socket: Socket) {
     this.#socket = socket;
     socket.on("error", (error) => this.#over.reject(error));
-    socket.on("close", () => this.#over.reject(new Error("The connection was closed within an answer")));
+    socket.on("close", () => this.#over.reject(new Error("The connection was closed within a response")));
   }
 
-  static open({ port, secure = false }: Place): Promise<Connection> {
+  static open({ port, secure = false }: Endpoint): Promise<Connection> {
     return new Promise((resolve, reject) => {
       if (secure) {
         const socket = connectSecure({ port, host: "127.0.0.1", rejectUnauthorized: false });
@@ -95,7 +95,7 @@ class Connection {
   }
 
   ask(request: Buffer, status: number): Promise<void> {
-    this.#answer = new Answer(status);
+    this.#response = new ResponseParser(status);
     return new Promise((resolve, reject) => {
       this.#over = { resolve, reject };
       this.#socket.write(request);
@@ -108,19 +108,19 @@ class Connection {
 
   #take(bytes: Buffer): void {
     try {
-      if (this.#answer.take(bytes)) this.#over.resolve();
+      if (this.#response.take(bytes)) this.#over.resolve();
     } catch (error) {
       this.#over.reject(error as Error);
     }
   }
 }
 
-/** An answer as it comes: all that is kept of it is where it ends. */
-class Answer {
+/** Parses a response as it arrives, only to find its end. */
+class ResponseParser {
   readonly #status: number;
-  /** Until the head is whole. */
+  /** The head, until it is complete. */
   #head = "";
-  /** Bytes of the body that are still to come; undefined where it comes in chunks. */
+  /** Remaining bytes of the body. Undefined if it is chunked. */
   #left: number | undefined;
   #isBody = false;
   #tail = "";
@@ -129,7 +129,10 @@ class Answer {
     this.#status = status;
   }
 
-  /** True where the answer ends with these bytes. @throws for another status */
+  /**
+   * Returns whether the response ends with these bytes.
+   * @throws Error for another status
+   */
   take(bytes: Buffer): boolean {
     if (this.#isBody) return this.#takeBody(bytes, 0);
     const before = this.#head.length;
@@ -137,7 +140,7 @@ class Answer {
     const end = this.#head.indexOf("\r\n\r\n");
     if (end < 0) return false;
     const head = this.#head.slice(0, end);
-    if (!head.startsWith(`HTTP/1.1 ${this.#status}`)) throw new Error(`The answer is ${head.split("\r\n")[0]}`);
+    if (!head.startsWith(`HTTP/1.1 ${this.#status}`)) throw new Error(`The response is ${head.split("\r\n")[0]}`);
     const [, length] = /^content-length: *(\d+)/im.exec(head) ?? [];
     this.#left = length === undefined ? undefined : Number(length);
     this.#isBody = true;

@@ -1,4 +1,4 @@
-/** Requests over HTTP/2 sessions that stay. */
+/** Sends requests over persistent HTTP/2 sessions. */
 import { type ClientHttp2Session, connect } from "node:http2";
 
 export class Sessions {
@@ -10,7 +10,7 @@ export class Sessions {
     this.#streams = streams;
   }
 
-  /** `streams`: requests at a time on each. */
+  /** `streams`: parallel requests on each session. */
   static async open(port: number, count: number, streams: number): Promise<Sessions> {
     const all = Array.from({ length: count }, () =>
       connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false }),
@@ -41,7 +41,7 @@ function get(session: ClientHttp2Session, path: string, status: number): Promise
   return new Promise((resolve, reject) => {
     const stream = session.request({ ":path": path }, { endStream: true });
     stream.on("response", ({ ":status": given }) => {
-      if (given !== status) reject(new Error(`${path} answered ${given}`));
+      if (given !== status) reject(new Error(`${path}: status ${given}`));
     });
     stream.on("end", () => resolve()).on("error", reject);
     stream.resume();

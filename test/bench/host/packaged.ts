@@ -1,6 +1,6 @@
 /**
- * The package as operators start it, with modules that have so many routes: what runs from source
- * compiles it first.
+ * Installs the package as operators do, with modules that have a given number of routes. Running
+ * from source would also measure the compilation.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,8 +13,7 @@ import type { Listening } from "#test/bench/servers/report.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 
 /**
- * What a row of the start needs: `began` counts from outside, until the server says that it
- * listens.
+ * Measurements of a start. `began` counts from outside until the server reports that it listens.
  */
 export interface StartedServer {
   readonly began: Listening;
@@ -39,8 +38,8 @@ export class Package implements AsyncDisposable {
   }
 
   /**
-   * `node`: with the storage node, offline, and its API. The first start keeps the compiled code,
-   * and does not count.
+   * `node`: also starts the storage node, offline, and its API. The first start writes the compile
+   * cache and is not measured.
    */
   async start(routes: number, { node }: { readonly node: boolean }): Promise<StartedServer> {
     const folder = join(this.#folder, `${node}-${routes}`);

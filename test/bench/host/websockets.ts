@@ -1,16 +1,16 @@
-/** Websockets whose messages come back. */
+/** Websockets to a server that echoes messages. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 const PAYLOAD = "hello, hello";
-/** Text, masked with zeros, as a client has to mask. */
+/** A text message, masked with zeros, as clients have to mask. */
 const MESSAGE = Buffer.concat([Buffer.from([0x81, 0x80 | PAYLOAD.length, 0, 0, 0, 0]), Buffer.from(PAYLOAD)]);
-/** What a server asks now and then, and the answer. */
+/** A ping, which a server sends now and then, and the reply. */
 const PING = 0x89;
 const PING_BYTES = 2;
 const PONG = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
-/** The same from a server: two bytes and no mask. */
+/** The same message from a server: two bytes of header and no mask. */
 const ECHO_BYTES = 2 + PAYLOAD.length;
 
 export class Echoes {
@@ -22,7 +22,7 @@ export class Echoes {
 
   static async open(port: number, path: string, count: number): Promise<Echoes> {
     const all: Echo[] = [];
-    // A hundred at a time: the queue of those that wait to be accepted is bounded.
+    // Opens a hundred at a time, because the queue of pending connections is limited.
     while (all.length < count) {
       const batch = Array.from({ length: Math.min(100, count - all.length) }, () => Echo.open(port, path));
       all.push(...(await Promise.all(batch)));
@@ -30,7 +30,10 @@ export class Echoes {
     return new Echoes(all);
   }
 
-  /** Each sends a message as soon as the one before is back, so many of all together. */
+  /**
+   * Sends `count` messages in all. Each socket sends the next one as soon as the previous one is
+   * back.
+   */
   async ask(count: number): Promise<void> {
     let left = count;
     const work = async (echo: Echo) => {
@@ -64,7 +67,7 @@ class Echo {
           continue;
         }
         const taken = Math.min(this.#missing, bytes.length - at);
-        if (taken === 0) this.#over.reject(new Error("More came back than was sent"));
+        if (taken === 0) this.#over.reject(new Error("The server sent back more than it received"));
         this.#missing -= taken;
         at += taken || bytes.length;
         if (this.#missing === 0) this.#over.resolve();

@@ -1,7 +1,7 @@
-/** What the host and its peers are put through: each row of the benchmark is declared here. */
+/** The works of the benchmark of the host: each row is declared here. */
 import type { Subject } from "#test/bench/measure.ts";
 import { anonymousBytes } from "#test/bench/node/usage.ts";
-import type { Figure } from "#test/bench/report.ts";
+import type { Metric } from "#test/bench/report.ts";
 import { helloPaths } from "#test/bench/servers/paths.ts";
 import { Connections, type RequestSpec, requestBytes } from "./http1.ts";
 import { Sessions } from "./http2.ts";
@@ -24,20 +24,20 @@ const JSON_BODY = JSON.stringify({
 
 export interface Server {
   readonly name: string;
-  /** Of `servers/`; "": the package. */
+  /** A file of `servers/`, or "" for the package. */
   readonly file: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Where it differs from that of the work. */
+  /** The path, if it differs from that of the work. */
   readonly path?: string;
 }
 
-/** What is measured in one turn; two figures, the first one the cost. */
-export type Figures = readonly [cost: number, other: number];
+/** The two measurements of a turn; the first one is the cost. */
+export type TurnMeasurements = readonly [cost: number, other: number];
 
-/** How they are shown. */
-export type Shown = Pick<Figure<Figures>, "digits" | "unit" | "better">;
+/** How a measurement is displayed. */
+export type Shown = Pick<Metric<TurnMeasurements>, "digits" | "unit" | "better">;
 
-/** What asks a server, over connections that stay. */
+/** Sends requests to a server over persistent connections. */
 export interface Asker {
   turn(count: number): Promise<void>;
   close(): void;
@@ -46,24 +46,24 @@ export interface Asker {
 export interface Work {
   readonly name: string;
   readonly aim?: string;
-  readonly figures: readonly [cost: Shown, other: Shown];
-  /** The last one of modhost is compared with the others. */
+  readonly metrics: readonly [cost: Shown, other: Shown];
+  /** The last server named modhost is compared with the others. */
   readonly servers: readonly Server[];
-  /** Of one turn: requests, connections. */
+  /** Requests or connections of one turn. */
   readonly count: number;
-  /** Turns before those that are measured, in which Node compiles what it runs. */
+  /** Turns before those that are measured: Node compiles the code that it runs meanwhile. */
   readonly warmUp: number;
-  /** Each turn has a new process. */
+  /** Starts a new process for each turn. */
   readonly isFresh?: true;
   open?(subject: Subject): Promise<Asker>;
-  measure(subject: Subject, asker: Asker | undefined, count: number): Promise<Figures>;
+  measure(subject: Subject, asker: Asker | undefined, count: number): Promise<TurnMeasurements>;
 }
 
-/** A work that looks at how a server starts, and at nothing else. */
-export const ofStart = ({ began }: Pick<Subject, "began">): Figures => [began.milliseconds, began.cpu / 1000];
+/** Returns the measurements of a work that only starts a server. */
+export const ofStart = ({ began }: Pick<Subject, "began">): TurnMeasurements => [began.milliseconds, began.cpu / 1000];
 
-/** Figures of works that ask again and again: CPU time of a request, and requests a second. */
-async function asked(subject: Subject, asker: Asker | undefined, count: number): Promise<Figures> {
+/** Measures a work that repeats requests: CPU time per request, and requests per second. */
+async function measureRequests(subject: Subject, asker: Asker | undefined, count: number): Promise<TurnMeasurements> {
   const before = await subject.cpu();
   const began = performance.now();
   await asker?.turn(count);
@@ -71,15 +71,15 @@ async function asked(subject: Subject, asker: Asker | undefined, count: number):
   return [((await subject.cpu()) - before) / count, count / seconds];
 }
 
-interface Asking extends Partial<RequestSpec> {
+interface RequestOptions extends Partial<RequestSpec> {
   readonly status?: number;
   readonly secure?: boolean;
-  /** In turn, in place of the path of the server. */
+  /** Paths to request in turn, instead of the path of the server. */
   paths?(subject: Subject): readonly string[];
 }
 
 const askOver =
-  ({ status = 200, secure = false, paths = ({ path }) => [path], ...spec }: Asking) =>
+  ({ status = 200, secure = false, paths = ({ path }) => [path], ...spec }: RequestOptions) =>
   async (subject: Subject): Promise<Asker> => {
     const { port } = subject;
     const connections = await Connections.open({ port, secure }, CONNECTIONS);
@@ -104,18 +104,18 @@ const askEchoes = async ({ port, path }: Subject): Promise<Asker> => {
   return { turn: (count) => echoes.ask(count), close: () => echoes.close() };
 };
 
-const asking = (what: string) =>
+const rateOf = (what: string) =>
   [
     { digits: 1, unit: "µs" },
     { digits: 0, unit: `${what}/s`, better: "more" },
   ] as const;
-const perRequest = { figures: asking("requests"), measure: asked } as const;
+const perRequest = { metrics: rateOf("requests"), measure: measureRequests } as const;
 const small = { ...perRequest, count: 1000, warmUp: 15 } as const;
 
 const routes = (count: number) => ({ BENCH_ROUTES: String(count) });
 const file = ({ name }: { readonly name: string }) => ({ path: `/${name}` });
 
-/** In no order that a cache could know. */
+/** Returns the routes in an order that no cache could predict. */
 const everyRoute = (count: number) => () => {
   const paths = helloPaths(count);
   return paths.map((_, at) => paths[(at * 7919) % paths.length] as string);
@@ -176,7 +176,7 @@ export const works: readonly Work[] = [
   {
     name: "start",
     aim: "300 ms",
-    figures: [
+    metrics: [
       { digits: 0, unit: "ms" },
       { digits: 0, unit: "ms of CPU" },
     ],
@@ -242,7 +242,7 @@ export const works: readonly Work[] = [
   {
     name: "idle connections",
     aim: "0.91 x node:http",
-    figures: [
+    metrics: [
       { digits: 1, unit: "KiB each" },
       { digits: 1, unit: "KiB of it in use by Node" },
     ],
@@ -255,7 +255,7 @@ export const works: readonly Work[] = [
   {
     name: "echo over 1,000 websockets",
     aim: "0.8 x the rate of ws",
-    figures: asking("messages"),
+    metrics: rateOf("messages"),
     servers: [
       { name: "ws alone", file: "ws.ts", path: "/echo/ws" },
       { ...modhost, path: "/echo/ws" },
@@ -263,28 +263,28 @@ export const works: readonly Work[] = [
     count: 4000,
     warmUp: 5,
     open: askEchoes,
-    measure: asked,
+    measure: measureRequests,
   },
 ];
 
-/** What connections hold that have had one answer each and may ask again. */
-async function idleMemory(subject: Subject, _asker: Asker | undefined, count: number): Promise<Figures> {
+/** Measures the memory of idle connections that have had one response each. */
+async function idleMemory(subject: Subject, _asker: Asker | undefined, count: number): Promise<TurnMeasurements> {
   const { port, path, pid } = subject;
   const request = [requestBytes({ path }, port)];
   const all: Connections[] = [];
   const open = async (more: number) => {
-    // The queue of connections that wait to be accepted is bounded.
+    // The queue of pending connections is limited.
     const connections = await Connections.open({ port }, more);
     all.push(connections);
     await connections.ask(request, more);
   };
-  // What is there once for all of them is not counted.
+  // Memory that all connections share is allocated first and not counted.
   for (let at = 0; at < 10; at += 1) await open(100);
   const used = await subject.ask("heap");
-  const held = anonymousBytes(pid);
+  const memoryBefore = anonymousBytes(pid);
   for (let left = count; left > 0; left -= 100) await open(Math.min(100, left));
   const usedAfter = await subject.ask("heap");
-  const heldAfter = anonymousBytes(pid);
+  const memoryAfter = anonymousBytes(pid);
   for (const connections of all) connections.close();
-  return [(heldAfter - held) / count / 1024, (usedAfter - used) / count / 1024];
+  return [(memoryAfter - memoryBefore) / count / 1024, (usedAfter - used) / count / 1024];
 }

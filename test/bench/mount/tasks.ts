@@ -1,6 +1,6 @@
 /**
- * What is done over RPC and, by another process, with the same contents below the folders of a
- * mounted node.
+ * The tasks of the benchmark: each has the same content and is done over RPC, and by another
+ * process in the folders of a mounted node.
  */
 import { mkdir, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -22,19 +22,19 @@ export interface Mount {
 }
 
 export interface Setting extends Scale, Mount {
-  /** Another one for each round: contents that were not seen before. */
+  /** Different in each round, so that the content is new. */
   readonly seed: number;
 }
 
-/** The first is what the other is compared to. */
+/** The second one is compared with the first. */
 export const ways = ["RPC", "mount"] as const;
 
 export interface Task {
   readonly name: string;
   readonly unit: string;
-  /** How many units it is. */
+  /** Number of units. */
   amount(scale: Scale): number;
-  /** Gives what is timed. */
+  /** Prepares the task. Resolves to the function that is timed. */
   prepare(setting: Setting): Promise<Readonly<Record<(typeof ways)[number], () => Promise<unknown>>>>;
 }
 
@@ -62,7 +62,7 @@ async function cat(url: string, cid: string, size: number): Promise<void> {
   if (bytes < size) throw new Error(`cat gave ${bytes} bytes of ${size}`);
 }
 
-/** From its first byte to its last, 1 MiB at a time, all into the same memory. */
+/** Reads a file from the first byte to the last, 1 MiB at a time, into the same buffer. */
 async function readThrough(path: string, size: number): Promise<void> {
   await using handle = await open(path);
   const buffer = Buffer.allocUnsafe(mebibyte);
@@ -71,13 +71,13 @@ async function readThrough(path: string, size: number): Promise<void> {
   if (bytes !== size) throw new Error(`${path} has ${bytes} bytes, not ${size}`);
 }
 
-/** Places in no order, spread over the file. */
+/** Offsets in no obvious order, spread over the file. */
 const offsets = (size: number): readonly number[] =>
   Array.from({ length: counts.ranges }, (_, at) =>
     Math.floor(((at * 7919) % counts.ranges) * ((size - rangeBytes) / counts.ranges)),
   );
 
-/** Runs so many at a time. */
+/** Runs a function for all items, `atOnce` at a time. */
 async function several<T>(items: Iterable<T>, atOnce: number, run: (item: T) => Promise<unknown>): Promise<void> {
   const waiting = items[Symbol.iterator]();
   const work = async () => {
@@ -153,8 +153,8 @@ export const tasks: readonly Task[] = [
       const root = lastHash((await exchange(url, `${api}/add?progress=false`, upload)).tail);
       return {
         async RPC() {
-          const answer = await fetch(`${url}${api}/ls?arg=${root}`, { method: "POST" });
-          const { Objects } = (await answer.json()) as { Objects: [{ Links: readonly { Name: string }[] }] };
+          const response = await fetch(`${url}${api}/ls?arg=${root}`, { method: "POST" });
+          const { Objects } = (await response.json()) as { Objects: [{ Links: readonly { Name: string }[] }] };
           const paths = Objects[0].Links.map(({ Name }) => ({ path: `${api}/cat?arg=${root}/${Name}` }));
           await inParallel(url, paths, counts.readers);
         },

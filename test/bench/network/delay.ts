@@ -1,9 +1,9 @@
-/** A line that is long: what goes through it comes out later, in either direction. */
+/** A long line: data that goes through it arrives later, in either direction. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** A process of its own: what the measuring process does meanwhile holds nothing up. */
+/** The line is a process of its own, so that work of the measuring process does not delay it. */
 export class LongLine implements AsyncDisposable {
   readonly port: number;
   readonly #child: ChildProcess;
@@ -13,7 +13,7 @@ export class LongLine implements AsyncDisposable {
     this.port = port;
   }
 
-  /** To a port of loopback; `milliseconds` each way. */
+  /** Opens a line to a port of the loopback. `milliseconds`: delay in each direction. */
   static async open(to: number, milliseconds: number): Promise<LongLine> {
     const program = fileURLToPath(new URL("line_process.ts", import.meta.url));
     const child = fork(program, [String(to), String(milliseconds)], { execArgv: [] });

@@ -1,6 +1,6 @@
 /**
- * A helia whose work is measured. Evaluated in a folder that has helia and @helia/unixfs, behind
- * `start_helia.mjs`.
+ * A Helia node whose transfers are measured. It runs in a folder that has helia and @helia/unixfs,
+ * after the source of `start_helia.mjs`.
  */
 import { unixfs } from "@helia/unixfs";
 import { identify } from "@libp2p/identify";

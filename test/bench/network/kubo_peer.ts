@@ -1,4 +1,4 @@
-/** A daemon of Kubo with its stores on the disk, over TCP alone, asked over its RPC. */
+/** A Kubo daemon with its stores on the disk, over TCP alone, driven over its RPC. */
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { keystream } from "#test/support/content.ts";
@@ -7,7 +7,7 @@ import type { Peer, Requests } from "./peers.ts";
 
 type Work = { readonly [K in keyof Requests]: (parts: Parameters<Requests[K]>[0]) => Promise<ReturnType<Requests[K]>> };
 
-/** Of `ping`, which waits a second after each. */
+/** Maximum for `ping`, which waits a second after each one. */
 const MAX_PINGS = 4;
 
 export async function startKubo(): Promise<Peer> {
@@ -30,7 +30,10 @@ const workOf = (kubo: GoIpfs): Work => ({
     const added = await kubo.call<{ Hash: string }>(`add?chunker=size-${chunk}&cid-version=1&quieter=true`, body);
     return added.at(-1)?.Hash ?? "";
   },
-  /** Once: it would dial again at every address that the other has told it, past the line. */
+  /**
+   * Connects only once: a second time it would dial other addresses that the peer has announced,
+   * and bypass the line.
+   */
   async connect({ address }) {
     const began = performance.now();
     await kubo.call(`swarm/connect?arg=${address}`);
@@ -44,11 +47,11 @@ const workOf = (kubo: GoIpfs): Work => ({
     return pongs.filter(({ Success, Time }) => Success && Time > 0).map(({ Time }) => Time / 1_000_000);
   },
   async read({ name, size }) {
-    const asked = request(`${kubo.url}/api/v0/cat?arg=${name}`, { method: "POST" });
-    asked.end();
-    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    const sent = request(`${kubo.url}/api/v0/cat?arg=${name}`, { method: "POST" });
+    sent.end();
+    const [response] = (await once(sent, "response")) as [IncomingMessage];
     let left = size;
-    for await (const { length } of answer as AsyncIterable<Buffer>) left -= length;
+    for await (const { length } of response as AsyncIterable<Buffer>) left -= length;
     if (left !== 0) throw new Error(`${left} bytes of ${size} are missing`);
     return null;
   },

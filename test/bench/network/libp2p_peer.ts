@@ -1,7 +1,4 @@
-/**
- * One bare stream of libp2p, set up and patched as the node has it: what carries bitswap, and
- * nothing above.
- */
+/** One bare stream of libp2p, configured and patched as in the node: the layer below bitswap. */
 import type { Stream } from "@libp2p/interface";
 import { parsePeerAddress } from "#node/index.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
@@ -23,7 +20,7 @@ const swarm = await openSwarm({ repo, metadata: memoryMetadata(), log: new NodeL
 await swarm.start();
 const { libp2p } = swarm;
 
-/** The name of a content is answered with it. */
+/** The name of a content is requested, and the content is the response. */
 await libp2p.handle(PROTOCOL, (stream: Stream) => {
   stream.addEventListener("message", async ({ data }) => {
     for (const piece of contents.get(Buffer.from(data.subarray()).toString()) ?? [])

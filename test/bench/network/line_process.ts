@@ -1,16 +1,13 @@
 /**
- * A process that is a long line to a port of loopback: started with the port and the milliseconds
- * each way.
+ * A process that is a long line to a port of the loopback. Its arguments are the port and the
+ * milliseconds in each direction.
  */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 const [to, milliseconds] = process.argv.slice(2).map(Number) as [number, number];
 
-/**
- * What goes in comes out so much later. Timers of one length go off in the order in which they were
- * set.
- */
+/** Delays data. Timers of the same length fire in the order in which they were set. */
 function carry(from: Socket, into: Socket): void {
   from.on("data", (piece) => void setTimeout(() => into.writable && into.write(piece), milliseconds));
   from.on("end", () => void setTimeout(() => into.end(), milliseconds));

@@ -1,4 +1,4 @@
-/** The node as it is started by default, and read from as its commands read, without HTTP. */
+/** The node with its default settings. Content is read as its commands do, without HTTP. */
 import { addEntries, addSettings, openFile, parseCid, parsePeerAddress, readFile } from "#node/index.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { openNode } from "#node/node/open.ts";

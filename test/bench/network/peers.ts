@@ -1,4 +1,4 @@
-/** Processes that give and take content over a network, two of each kind. */
+/** Processes that send and receive content over a network, two of each kind. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
@@ -8,25 +8,25 @@ import { serverFlags } from "#test/support/launchers.ts";
 import { heliaProgram } from "#test/support/network/helia.ts";
 import { startKubo } from "./kubo_peer.ts";
 
-/** What a process is asked to do; each answer is one value, times are in milliseconds. */
+/** Requests to a process. Each has one value as its result. Times are in milliseconds. */
 export interface Requests {
-  /** Makes content of so many bytes, cut into chunks, and says what it is asked for by. */
+  /** Makes content of `size` bytes, cut into chunks. Returns the name to request it by. */
   add(parts: { readonly size: number; readonly chunk: number; readonly seed: number }): string;
-  /** Times that dialling has taken, one after the other; connected to the other in the end. */
+  /** Connects several times and stays connected. Returns the times that dialling took. */
   connect(parts: { readonly address: string; readonly times: number }): readonly number[];
-  /** Round trips. */
+  /** Returns round-trip times. */
   ping(parts: { readonly address: string; readonly times: number }): readonly number[];
-  /** Reads all of the content from who is connected. */
+  /** Reads all of the content from the connected peer. */
   read(parts: { readonly name: string; readonly size: number }): null;
 }
 
-/** A way of giving and taking: two processes of each are measured. */
+/** A kind of transfer. Two processes of each kind are measured. */
 export interface Kind {
   readonly name: string;
   start(folder: string): Promise<Peer>;
 }
 
-type Answer = { readonly value: unknown } | { readonly error: string };
+type WorkerResult = { readonly value: unknown } | { readonly error: string };
 
 /** A process that listens at `address`. */
 export interface Peer {
@@ -36,7 +36,7 @@ export interface Peer {
   stop(): Promise<void>;
 }
 
-/** A process of Node.js that does what it is asked, and ends with this one. */
+/** A process of Node.js that executes requests, and ends with this one. */
 class NodePeer implements Peer {
   readonly pid: number;
   readonly address: string;
@@ -48,7 +48,7 @@ class NodePeer implements Peer {
     this.address = address;
   }
 
-  /** `flags` name the program; `cwd` is where its packages are. */
+  /** `flags` name the program. `cwd` is the folder with its packages. */
   static async start(flags: readonly string[], folder: string, cwd?: string): Promise<NodePeer> {
     await mkdir(folder);
     const child = spawn(process.execPath, flags, {
@@ -56,13 +56,13 @@ class NodePeer implements Peer {
       env: { ...process.env, BENCH_FOLDER: folder, BENCH_CONTENT: import.meta.resolve("../../support/content.ts") },
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
-    return new NodePeer(child, (await answerOf(child)) as string);
+    return new NodePeer(child, (await resultOf(child)) as string);
   }
 
   async ask<K extends keyof Requests>(request: K, parts: Parameters<Requests[K]>[0]): Promise<ReturnType<Requests[K]>> {
-    const answer = answerOf(this.#child);
+    const result = resultOf(this.#child);
     this.#child.send({ request, parts });
-    return (await answer) as ReturnType<Requests[K]>;
+    return (await result) as ReturnType<Requests[K]>;
   }
 
   async stop(): Promise<void> {
@@ -73,13 +73,13 @@ class NodePeer implements Peer {
   }
 }
 
-async function answerOf(child: ChildProcess): Promise<unknown> {
-  const [answer] = (await Promise.race([
+async function resultOf(child: ChildProcess): Promise<unknown> {
+  const [result] = (await Promise.race([
     once(child, "message"),
     once(child, "exit").then(([code]) => Promise.reject(new Error(`the process ended with ${code}`))),
-  ])) as [Answer];
-  if ("error" in answer) throw new Error(answer.error);
-  return answer.value;
+  ])) as [WorkerResult];
+  if ("error" in result) throw new Error(result.error);
+  return result.value;
 }
 
 const programAt = (file: string) => fileURLToPath(new URL(file, import.meta.url));
@@ -89,7 +89,7 @@ const own = (name: string, file: string): Kind => ({
   start: (folder) => NodePeer.start([...serverFlags, programAt(file)], folder),
 });
 
-/** Those that are there; the first is this project's. */
+/** Returns the kinds whose programs are available. The first one is modhost. */
 export function kinds({ HELIA: helia, KUBO: kubo } = process.env): readonly Kind[] {
   const all = [
     own("modhost", "modhost_peer.ts"),
@@ -106,6 +106,6 @@ async function startHelia(packages: string, folder: string): Promise<Peer> {
   return NodePeer.start(["--input-type=module", "--eval", source], folder, packages);
 }
 
-/** The folder of one of the two. */
+/** Returns the folder of the sending or the receiving process. */
 export const folderOf = (folder: string, { name }: Kind, role: string): string =>
   join(folder, `${name.replaceAll(/\W+/g, "-")}-${role}`);

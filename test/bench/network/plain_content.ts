@@ -1,11 +1,11 @@
 /**
- * Content of peers that store nothing: pieces in memory, each of which is hashed where it is made
- * and where it comes.
+ * Content of peers that store nothing: pieces in memory, each of which is hashed by its sender and
+ * by its receiver.
  */
 import { createHash } from "node:crypto";
 import { keystream } from "#test/support/content.ts";
 
-/** Contents by their name, in pieces as long as the chunks. */
+/** Contents by name, in pieces of the length of a chunk. */
 export class PlainContents {
   readonly #contents = new Map<string, readonly Buffer[]>();
 
@@ -26,12 +26,12 @@ export class PlainContents {
   }
 }
 
-/** Content that comes, hashed piece by piece. */
+/** Content that arrives and is hashed piece by piece. */
 export class Arrival {
   readonly #chunk: number;
   readonly #all = Promise.withResolvers<null>();
   #left: number;
-  #held = 0;
+  #buffered = 0;
   #hash = createHash("sha256");
 
   constructor(name: string, size: number) {
@@ -39,22 +39,22 @@ export class Arrival {
     this.#left = size;
   }
 
-  /** Resolves once all bytes have come. */
+  /** Resolves once all bytes have arrived. */
   get all(): Promise<null> {
     return this.#all.promise;
   }
 
   take(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; ) {
-      const part = bytes.subarray(at, at + this.#chunk - this.#held);
+      const part = bytes.subarray(at, at + this.#chunk - this.#buffered);
       this.#hash.update(part);
       at += part.length;
-      this.#held += part.length;
+      this.#buffered += part.length;
       this.#left -= part.length;
-      if (this.#held < this.#chunk && this.#left > 0) continue;
+      if (this.#buffered < this.#chunk && this.#left > 0) continue;
       this.#hash.digest();
       this.#hash = createHash("sha256");
-      this.#held = 0;
+      this.#buffered = 0;
     }
     if (this.#left === 0) this.#all.resolve(null);
   }

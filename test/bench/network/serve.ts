@@ -2,7 +2,7 @@ import type { Requests } from "./peers.ts";
 
 type Work = { readonly [K in keyof Requests]: (parts: Parameters<Requests[K]>[0]) => Promise<ReturnType<Requests[K]>> };
 
-/** Does what the measuring process asks for, one thing at a time; ends with it. */
+/** Executes the requests of the measuring process one at a time, and ends with it. */
 export function serve(address: string, work: Work): void {
   process.on("message", ({ request, parts }: { request: keyof Requests; parts: never }) => {
     work[request](parts).then(
@@ -14,7 +14,7 @@ export function serve(address: string, work: Work): void {
   process.send?.({ value: address });
 }
 
-/** Milliseconds that each of so many took, one after the other. */
+/** Runs a function several times. Returns the milliseconds that each run took. */
 export async function timed(times: number, work: () => Promise<unknown>): Promise<number[]> {
   const took: number[] = [];
   for (let count = 0; count < times; count += 1) {

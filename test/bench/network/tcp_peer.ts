@@ -1,6 +1,4 @@
-/**
- * The least that it can cost: bytes over a socket, with the hash of each piece made on either side.
- */
+/** The minimum cost: bytes over a socket, and the hash of each piece on both sides. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Arrival, PlainContents } from "./plain_content.ts";
@@ -9,7 +7,7 @@ import { serve, timed } from "./serve.ts";
 const contents = new PlainContents();
 let to: Socket | undefined;
 
-/** A name on a line is answered with its content, a line without one is sent back. */
+/** The response to a line with a name is the content; a line without a name is echoed. */
 const server = createServer({ noDelay: true }, (socket) => {
   socket
     .on("error", () => undefined)
@@ -28,9 +26,9 @@ async function dial(address: string): Promise<Socket> {
 }
 
 async function said(socket: Socket, line: string): Promise<void> {
-  const answer = once(socket, "data");
+  const echoed = once(socket, "data");
   socket.write(line);
-  await answer;
+  await echoed;
 }
 
 serve(String((server.address() as AddressInfo).port), {

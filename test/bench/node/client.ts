@@ -1,4 +1,4 @@
-/** Calls that cost the caller little, so that the server is what is measured. */
+/** An HTTP client that costs little CPU, so that the server is what is measured. */
 import { connect } from "node:net";
 import { Pool } from "undici";
 
@@ -8,7 +8,7 @@ export interface Upload {
   pieces(): Iterable<Uint8Array>;
 }
 
-/** Made before it is sent, so that sending is all that its caller does. */
+/** Makes the whole body beforehand, so that only sending is measured. */
 export function ready(upload: Upload): Upload {
   const bytes = whole(upload);
   return { ...upload, pieces: () => [bytes] };
@@ -20,7 +20,7 @@ function whole(upload: Upload): Uint8Array {
 }
 
 export interface Received {
-  /** Bytes of the answer, head and framing included. */
+  /** Bytes of the response, including head and framing. */
   readonly bytes: number;
   /** The last few hundred bytes. */
   readonly tail: string;
@@ -30,8 +30,8 @@ const receiveBytes = 256 * 1024;
 const tailBytes = 400;
 
 /**
- * One POST over a connection of its own. Rejects unless it is answered with 200 and without a late
- * error.
+ * Sends one POST over a connection of its own. Rejects unless the status is 200 and there is no
+ * late error.
  */
 export function exchange(url: string, path: string, upload?: Upload): Promise<Received> {
   const { hostname, port, host } = new URL(url);
@@ -55,7 +55,7 @@ export function exchange(url: string, path: string, upload?: Upload): Promise<Re
       onread: { buffer, callback: receive },
     });
     socket.on("error", reject).on("close", () => {
-      if (!head.startsWith("HTTP/1.1 200")) reject(new Error(`${path} answered ${head.split("\r\n")[0]}: ${tail}`));
+      if (!head.startsWith("HTTP/1.1 200")) reject(new Error(`${path}: ${head.split("\r\n")[0]}: ${tail}`));
       else if (/^x-stream-error: /im.test(tail)) reject(new Error(`${path} failed late: ${tail}`));
       else resolve({ bytes, tail });
     });
@@ -72,11 +72,11 @@ export function exchange(url: string, path: string, upload?: Upload): Promise<Re
   });
 }
 
-const keptText = 1000;
+const maxText = 1000;
 
 /**
- * Gives the text of a short answer, "" for a long one: of that nothing is kept, since keeping costs
- * as much as sending.
+ * Resolves to the text of a short response, and to "" for a long one: storing it would cost as much
+ * as sending it.
  */
 function post(pool: Pool, { path, upload }: { readonly path: string; readonly upload?: Upload }): Promise<string> {
   const headers = upload === undefined ? {} : { "content-type": upload.type };
@@ -94,12 +94,12 @@ function post(pool: Pool, { path, upload }: { readonly path: string; readonly up
         },
         onResponseData(_controller, chunk) {
           length += chunk.length;
-          if (length < keptText) text += chunk.toString();
+          if (length < maxText) text += chunk.toString();
         },
         onResponseEnd(_controller, trailers) {
           const failed = status !== 200 || trailers["x-stream-error"] !== undefined;
-          if (failed) reject(new Error(`${path} answered ${status}: ${trailers["x-stream-error"] ?? text}`));
-          else resolve(length < keptText ? text : "");
+          if (failed) reject(new Error(`${path}: status ${status}: ${trailers["x-stream-error"] ?? text}`));
+          else resolve(length < maxText ? text : "");
         },
         onResponseError(_controller, error) {
           reject(error);
@@ -110,8 +110,8 @@ function post(pool: Pool, { path, upload }: { readonly path: string; readonly up
 }
 
 /**
- * Runs the calls, `atOnce` at a time over as many connections; rejects at the first that is not
- * answered with 200.
+ * Sends the calls over `atOnce` connections at a time. Rejects at the first response with another
+ * status than 200.
  */
 export async function inParallel(
   url: string,
@@ -120,15 +120,15 @@ export async function inParallel(
 ): Promise<readonly string[]> {
   const pool = new Pool(url, { connections: atOnce, pipelining: 1 });
   const waiting = calls[Symbol.iterator]();
-  const answers: string[] = [];
+  const responses: string[] = [];
   const work = async () => {
     for (let next = waiting.next(); next.done !== true; next = waiting.next()) {
-      answers.push(await post(pool, next.value));
+      responses.push(await post(pool, next.value));
     }
   };
   try {
     await Promise.all(Array.from({ length: atOnce }, work));
-    return answers;
+    return responses;
   } finally {
     await pool.close();
   }

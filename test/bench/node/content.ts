@@ -1,4 +1,4 @@
-/** Bodies for uploads: made while they are sent, different for each seed. */
+/** Bodies for uploads. They are made while they are sent, and differ for each seed. */
 import { hash } from "node:crypto";
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { encode as encodeCbor } from "@ipld/dag-cbor";
@@ -18,10 +18,10 @@ const raw = 0x55;
 const dagCbor = 0x71;
 const sha256 = 0x12;
 const blockSize = 256 * 1024;
-/** Of blocks that are sent together. */
+/** Bytes of blocks that are sent together. */
 const SENT_BYTES = 64 * 1024;
 
-/** One file. */
+/** Makes a body with one file. */
 export function file(size: number, seed: number): Upload {
   const before = header("file");
   return {
@@ -36,38 +36,41 @@ export function file(size: number, seed: number): Upload {
   };
 }
 
-/** In the order of their names, as a walk through a folder gives them. */
+/** Names whose order is that of a walk through a folder. */
 export const fileName = (at: number): string => `f${String(at).padStart(5, "0")}`;
 
-/** Files of `size` bytes each: in a directory of that name, or each for itself. */
+/**
+ * Makes a body with files of `size` bytes each: in a directory of that name, or without a
+ * directory.
+ */
 export function files(count: number, size: number, seed: number, folder = ""): Upload {
   const above = folder === "" ? none : header(folder, "application/x-directory", "\r\n");
   const headerOf = (at: number) => header(folder === "" ? fileName(at) : `${folder}%2F${fileName(at)}`);
   let length = above.length + count * (size + newline.length) + end.length;
-  // Not kept: there may be a million of them.
+  // The headers are not stored, because there may be a million of them.
   for (let at = 0; at < count; at += 1) length += headerOf(at).length;
   return {
     type,
     length,
     *pieces() {
       yield above;
-      // As clients do it: what is small goes out together.
-      let held: Uint8Array[] = [];
+      // Small pieces are sent together, as clients do.
+      let pending: Uint8Array[] = [];
       const contents = cut(keystream(count * size, seed), size);
       for (let at = 0; at < count; at += 1) {
-        held.push(headerOf(at), contents.next().value ?? none, newline);
+        pending.push(headerOf(at), contents.next().value ?? none, newline);
         if (at % 16 !== 15) continue;
-        yield Buffer.concat(held);
-        held = [];
+        yield Buffer.concat(pending);
+        pending = [];
       }
-      yield Buffer.concat([...held, end]);
+      yield Buffer.concat([...pending, end]);
     },
   };
 }
 
 /**
- * An archive with so many bytes in raw blocks, all of them links of its root. Shorter blocks divide
- * 64 KiB.
+ * Makes an archive with `size` bytes in raw blocks, which are all links of its root. `blockBytes`
+ * has to divide 64 KiB if it is smaller.
  */
 export function archive(size: number, seed: number, blockBytes = blockSize): Upload {
   const before = header("archive");
@@ -82,22 +85,22 @@ export function archive(size: number, seed: number, blockBytes = blockSize): Upl
     *pieces() {
       yield front;
       let at = 0;
-      // As clients do it: what is small goes out together.
-      let held: Uint8Array[] = [];
+      // Small pieces are sent together, as clients do.
+      let pending: Uint8Array[] = [];
       for (const bytes of pieces(size, seed, blockBytes)) {
-        held.push((leaves[at] as Section).bytes, bytes);
+        pending.push((leaves[at] as Section).bytes, bytes);
         at += 1;
         if (at % Math.ceil(SENT_BYTES / blockBytes) !== 0) continue;
-        if (bytes.length < SENT_BYTES) yield Buffer.concat(held);
-        else yield* held;
-        held = [];
+        if (bytes.length < SENT_BYTES) yield Buffer.concat(pending);
+        else yield* pending;
+        pending = [];
       }
-      yield Buffer.concat([...held, newline, end]);
+      yield Buffer.concat([...pending, newline, end]);
     },
   };
 }
 
-/** An archive that is there as a file. */
+/** Makes a body from an archive in a file. */
 export function stored(path: string): Upload {
   const before = header("archive");
   return {
@@ -121,7 +124,7 @@ export function stored(path: string): Upload {
   };
 }
 
-/** What stands in front of a block. */
+/** The bytes in front of a block. */
 interface Section {
   readonly cid: CID;
   readonly bytes: Uint8Array;
@@ -141,30 +144,30 @@ function varint(value: number): Uint8Array {
   return bytes;
 }
 
-/** Contents in blocks. */
+/** Yields content in blocks. */
 function* pieces(size: number, seed: number, blockBytes: number): Generator<Buffer, void, undefined> {
-  let held: Buffer[] = [];
+  let pending: Buffer[] = [];
   for (const piece of keystream(size, seed)) {
     if (blockBytes < piece.length) {
       for (let at = 0; at < piece.length; at += blockBytes) yield piece.subarray(at, at + blockBytes);
       continue;
     }
-    held.push(piece);
-    if (held.reduce((sum, { length }) => sum + length, 0) < blockBytes) continue;
-    yield Buffer.concat(held);
-    held = [];
+    pending.push(piece);
+    if (pending.reduce((sum, { length }) => sum + length, 0) < blockBytes) continue;
+    yield Buffer.concat(pending);
+    pending = [];
   }
-  if (held.length > 0) yield Buffer.concat(held);
+  if (pending.length > 0) yield Buffer.concat(pending);
 }
 
-/** The same bytes in pieces of one size. */
+/** Yields the same bytes in pieces of one size. */
 function* cut(source: Iterable<Buffer>, size: number): Generator<Buffer, void, undefined> {
   let rest: Buffer = none;
   for (const piece of source) {
-    const held = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+    const joined = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
     let at = 0;
-    for (; at + size <= held.length; at += size) yield held.subarray(at, at + size);
-    rest = held.subarray(at);
+    for (; at + size <= joined.length; at += size) yield joined.subarray(at, at + size);
+    rest = joined.subarray(at);
   }
 }
 

@@ -1,41 +1,44 @@
-/** What is done with more and more: the works of `growth.ts`. */
+/** The works of `growth.ts`, which are repeated with growing amounts. */
 import { exchange, inParallel, type Upload } from "./client.ts";
 import { archive, file, files } from "./content.ts";
 import { lastHash, type Scale } from "./works.ts";
 
 export interface Growing {
   readonly name: string;
-  /** What there is more and more of. */
+  /** Unit of the amount. */
   readonly unit: "entries" | "blocks" | "MiB";
-  /** As many calls as have so much in all as the largest; otherwise one. */
+  /**
+   * Whether to repeat the call until all calls together have the largest amount. Otherwise there is
+   * one call.
+   */
   readonly repeats: boolean;
-  /** Makes what has to be there for so many calls on so much; gives what is timed. */
+  /** Prepares for `calls` calls with this amount. Resolves to the function that is timed. */
   prepare(url: string, amount: number, calls: number): Promise<(call: number) => Promise<unknown>>;
 }
 
 const api = "/api/v0";
 const mebibyte = 2 ** 20;
 const SMALL_BYTES = 24;
-/** Always the same: more files are the fewer and others. */
+/** The seed is always the same, so that a larger directory contains the files of a smaller one. */
 const SEED = 7000;
 const RANGES = 200;
 const RANGE_BYTES = 4096;
-/** Small calls at each size of the repo, and their content. */
+/** Number of small calls at each size of the repo, and the size of their content. */
 const CALLS = 1000;
 const CALL_BYTES = 1024;
 
-/** Of the largest. */
+/** Returns the largest amount. */
 export const amountOf = ({ unit }: Growing, { size, entries }: Scale): number =>
   unit === "MiB" ? size / mebibyte : entries;
 
-/** An answer with at least so many bytes for each entry. */
+/** Requests a list and checks that it has at least `each` bytes per entry. */
 async function listed(url: string, path: string, count: number, each: number): Promise<void> {
   const { bytes } = await exchange(url, `${api}/${path}`);
   if (bytes < count * each) throw new Error(`${path} gave ${bytes} bytes for ${count} entries`);
 }
 
 async function tree(url: string, count: number): Promise<string> {
-  // Kubo goes by the size of a directory, and knows no such switch.
+  // Kubo decides by the size of a directory and does not know this setting.
   const shard = exchange(url, `${api}/config?arg=Experimental.ShardingEnabled&arg=true&bool=true`);
   await shard.catch(() => {});
   return hashOf(exchange(url, `${api}/add?progress=false&pin=false`, files(count, SMALL_BYTES, SEED, "tree")));
@@ -44,9 +47,9 @@ async function tree(url: string, count: number): Promise<string> {
 const added = (url: string, amount: number, seed: number): Promise<string> =>
   hashOf(exchange(url, `${api}/add?progress=false`, file(Math.round(amount * mebibyte), seed)));
 
-const hashOf = async (answer: ReturnType<typeof exchange>): Promise<string> => lastHash((await answer).tail);
+const hashOf = async (received: ReturnType<typeof exchange>): Promise<string> => lastHash((await received).tail);
 
-/** Reads all of a file that is there. */
+/** Reads all of a file that exists. */
 const reading = (name: string, path: (cid: string) => string): Growing => ({
   name,
   unit: "MiB",
@@ -57,21 +60,21 @@ const reading = (name: string, path: (cid: string) => string): Growing => ({
   },
 });
 
-/** Lists a directory that is there. */
+/** Lists a directory that exists. */
 const listing = (name: string, each: number, path: (cid: string) => string): Growing => ({
   name,
   unit: "entries",
   repeats: true,
   async prepare(url, count) {
     const cid = await tree(url, count);
-    // Once unmeasured: the few entries are listed again and again, and are at hand then.
+    // The first list is not measured: few entries are listed again and again, and are cached then.
     await listed(url, path(cid), count, each);
     return () => listed(url, path(cid), count, each);
   },
 });
 
 let lastSeed = SEED;
-/** For contents that no call before has had. */
+/** Returns a seed for content that no earlier call had. */
 const fresh = (): number => {
   lastSeed += 1;
   return lastSeed;
@@ -83,17 +86,18 @@ interface SmallCall {
 }
 
 /**
- * Small calls, of which each costs the same however many blocks the repo has. `prepare` gives the
- * calls of one turn.
+ * Small calls that cost the same however many blocks the repo has. `prepare` returns a function
+ * that makes the calls of one turn.
  */
-const besideBlocks = (name: string, prepare: (url: string) => Promise<() => Iterable<SmallCall>>): Growing => ({
+const callsOnGrowingRepo = (name: string, prepare: (url: string) => Promise<() => Iterable<SmallCall>>): Growing => ({
   name: `${CALLS.toLocaleString("en")} calls: ${name}`,
   unit: "blocks",
   repeats: false,
   async prepare(url, count) {
     await exchange(url, `${api}/add?progress=false&pin=false`, files(count, SMALL_BYTES, fresh()));
     const calls = await prepare(url);
-    // Once unmeasured: the first step would have the compilation of all.
+    // The first calls are not measured, because the first step would include the compilation of the
+    // code.
     await inParallel(url, calls());
     return () => inParallel(url, calls());
   },
@@ -152,7 +156,7 @@ export const growing: readonly Growing[] = [
     repeats: true,
     async prepare(url, count, calls) {
       const cid = await tree(url, count);
-      // Directories that were not listed before, since a list may be kept.
+      // These directories were not listed before, because a server may cache lists.
       for (let call = 0; call < calls; call += 1) {
         const path = `/tree-${count}-${call}`;
         await exchange(url, `${api}/files/cp?arg=/ipfs/${cid}&arg=${path}`);
@@ -179,12 +183,12 @@ export const growing: readonly Growing[] = [
       return () => listed(url, "repo/gc", count, 50);
     },
   },
-  besideBlocks("version", async () => () => times(() => ({ path: `${api}/version` }))),
-  besideBlocks("add of 1 KiB", async () => () => uploads("add")),
-  besideBlocks("block/put of 1 KiB", async () => () => uploads("block/put")),
-  besideBlocks("block/get of 1 KiB", async (url) => {
+  callsOnGrowingRepo("version", async () => () => times(() => ({ path: `${api}/version` }))),
+  callsOnGrowingRepo("add of 1 KiB", async () => () => uploads("add")),
+  callsOnGrowingRepo("block/put of 1 KiB", async () => () => uploads("block/put")),
+  callsOnGrowingRepo("block/get of 1 KiB", async (url) => {
     const put = await inParallel(url, uploads("block/put"));
-    const gets = put.map((answer) => ({ path: `${api}/block/get?arg=${lastHash(answer)}` }));
+    const gets = put.map((text) => ({ path: `${api}/block/get?arg=${lastHash(text)}` }));
     return () => gets;
   }),
 ];

@@ -1,4 +1,4 @@
-/** How time grows with what is worked on: at 1, 10 and 100 times as much. */
+/** Measures how time grows with the amount of work: 1, 10 and 100 times as much. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,19 +8,19 @@ import { type Installed, type Server, startServers } from "./servers.ts";
 import { cpuSeconds } from "./usage.ts";
 import type { Scale } from "./works.ts";
 
-/** Of the largest. */
+/** Shares of the largest amount. */
 const steps = [0.01, 0.1, 1] as const;
 /** js-ipfs takes minutes for more entries. */
 const MOST_OF_JS = 1000;
 
-interface Figure {
+interface Measurement {
   readonly amount: number;
   /** Seconds of one call. */
   readonly seconds: number;
   readonly cpu: number;
 }
 
-/** Makes one table; `isChosen` leaves some out, by names that begin with `growth: `. */
+/** Makes one table. `isChosen` may leave out works, by names that begin with `growth: `. */
 export async function benchGrowth(
   program: Installed,
   scale: Scale,
@@ -33,7 +33,7 @@ export async function benchGrowth(
   const how = `at ${times} times as much`;
   const section = report.section("node, growth", {
     how,
-    beside: versionsOfPeers(),
+    versions: versionsOfPeers(),
     isWhole: works.length === growing.length,
   });
   section.head(["", "", "of each", "CPU time (ms)", "exponent", "time (ms)", "exponent"]);
@@ -50,22 +50,27 @@ export async function benchGrowth(
 }
 
 async function grow(section: Section, server: Server, work: Growing, largest: number): Promise<void> {
-  const figures: Figure[] = [];
+  const measured: Measurement[] = [];
   for (const step of steps) {
     const amount = largest * step;
     if (server.name === "js-ipfs" && work.unit !== "MiB" && amount > MOST_OF_JS) break;
-    figures.push(await measure(server, work, amount, work.repeats ? Math.round(1 / step) : 1));
+    measured.push(await measure(server, work, amount, work.repeats ? Math.round(1 / step) : 1));
   }
-  const amounts = figures.map(({ amount }) => Number(amount.toPrecision(3)).toLocaleString("en")).join(", ");
-  const columns = (of: (figure: Figure) => number) => {
-    const shown = figures.map((figure) => Number((of(figure) * 1000).toPrecision(3)).toLocaleString("en")).join(", ");
-    return [shown, slope(figures.map((figure) => [Math.log(figure.amount), Math.log(of(figure))])).toFixed(2)];
+  const amounts = measured.map(({ amount }) => Number(amount.toPrecision(3)).toLocaleString("en")).join(", ");
+  const columns = (of: (measurement: Measurement) => number) => {
+    const shown = measured
+      .map((measurement) => Number((of(measurement) * 1000).toPrecision(3)).toLocaleString("en"))
+      .join(", ");
+    return [
+      shown,
+      slope(measured.map((measurement) => [Math.log(measurement.amount), Math.log(of(measurement))])).toFixed(2),
+    ];
   };
   const cells = [...columns(({ cpu }) => cpu), ...columns(({ seconds }) => seconds)];
   section.row([work.name, server.name, `${amounts} ${work.unit}`, ...cells]);
 }
 
-/** Of the line that comes closest to the points. */
+/** Returns the slope of the line that is closest to the points. */
 function slope(points: readonly (readonly [x: number, y: number])[]): number {
   const mean = (at: 0 | 1) => points.reduce((sum, point) => sum + point[at], 0) / points.length;
   const x = mean(0);
@@ -75,8 +80,8 @@ function slope(points: readonly (readonly [x: number, y: number])[]): number {
   return sum((dx, dy) => dx * dy) / sum((dx) => dx * dx);
 }
 
-/** The calls for few entries are made so often that they last as long as those for many. */
-async function measure({ url, pid }: Server, work: Growing, amount: number, calls: number): Promise<Figure> {
+/** Calls for few entries are repeated until they last as long as those for many. */
+async function measure({ url, pid }: Server, work: Growing, amount: number, calls: number): Promise<Measurement> {
   const run = await work.prepare(url, amount, calls);
   const cpu = cpuSeconds(pid);
   const began = performance.now();

@@ -1,21 +1,21 @@
 /**
- * Asks for something small again and again, in a thread of its own: whoever makes large calls is
- * too busy to measure.
+ * Repeats a small request in a thread of its own, because the thread that makes large calls is too
+ * busy to measure.
  */
 import { Agent, request } from "node:http";
 import { parentPort, workerData } from "node:worker_threads";
 
-/** What is asked for. */
-export interface Asked {
+/** The request that is repeated. */
+export interface RepeatedRequest {
   readonly url: string;
   readonly method: "GET" | "POST";
 }
 
-/** Milliseconds from an answer to the next call. */
+/** Milliseconds from a response to the next request. */
 const PAUSE_MS = 3;
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-const { url, method } = workerData as Asked;
+const { url, method } = workerData as RepeatedRequest;
 const waits: number[] = [];
 let isOver = false;
 
@@ -27,8 +27,8 @@ function ask(): void {
     return;
   }
   const began = performance.now();
-  request(url, { agent, method }, (answer) => {
-    answer.resume().on("end", () => {
+  request(url, { agent, method }, (response) => {
+    response.resume().on("end", () => {
       waits.push(performance.now() - began);
       setTimeout(ask, PAUSE_MS);
     });

@@ -1,6 +1,7 @@
 /**
- * How long others wait while large calls run: the hello route beside them, from outside and within;
- * of peers, `version`, which is the least that they answer.
+ * Measures how long small requests wait while large calls run. For modhost it measures the hello
+ * route, from outside and within the process. For other nodes it measures `version`, which is their
+ * smallest call.
  */
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -10,21 +11,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { type Report, versionsOfPeers } from "#test/bench/report.ts";
-import type { Held } from "#test/bench/servers/loop/mod_loop.ts";
+import type { LoopDelay } from "#test/bench/servers/loop/mod_loop.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { exchange } from "./client.ts";
 import { file, files } from "./content.ts";
-import type { Asked } from "./hello_worker.ts";
+import type { RepeatedRequest } from "./hello_worker.ts";
 import { type Installed, type Server, startPeers } from "./servers.ts";
 import { lastHash, type Scale } from "./works.ts";
 
 interface LoopWork {
   readonly name: string;
-  /** Gives what is run beside hello. */
+  /** Prepares the large call. Resolves to the function that runs it. */
   prepare(url: string): Promise<() => Promise<unknown>>;
   /**
-   * Who else is asked: every peer, those that keep blocks and pins, or nobody, since Kubo does not
-   * end adding so many entries.
+   * Which other nodes are measured: all, those with blocks and pins, or none, because Kubo does not
+   * finish adding so many entries.
    */
   readonly peers: "all" | "nodes" | "none";
 }
@@ -38,8 +39,12 @@ const counted = (count: number): string => count.toLocaleString("en");
 function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
   const entries = few * 10;
   const added = async (url: string, count: number, seed: number, folder = "") => {
-    const answer = await exchange(url, `${api}/add?progress=false&pin=false`, files(count, SMALL_BYTES, seed, folder));
-    return lastHash(answer.tail);
+    const uploaded = await exchange(
+      url,
+      `${api}/add?progress=false&pin=false`,
+      files(count, SMALL_BYTES, seed, folder),
+    );
+    return lastHash(uploaded.tail);
   };
   let root = "";
   const list = (name: string, path: (cid: string) => string): LoopWork => ({
@@ -94,7 +99,7 @@ function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
   ];
 }
 
-/** Makes one table; `isChosen` leaves some out, by names that begin with `loop: `. */
+/** Makes one table. `isChosen` may leave out works, by names that begin with `loop: `. */
 export async function benchLoop(
   { launcher }: Installed,
   scale: Scale,
@@ -117,30 +122,30 @@ export async function benchLoop(
   const how = `add of ${scale.size / 2 ** 20} MiB, ${counted(scale.entries * 10)} entries`;
   const section = report.section("node, loop", {
     how,
-    beside: versionsOfPeers(),
+    versions: versionsOfPeers(),
     isWhole: works.length === all.length,
   });
   section.head([
-    "beside it",
+    "during",
     "",
     "s",
     "hello (ms): p50, p99, longest",
-    "loop held (ms of CPU): p99, longest",
+    "loop blocked (ms of CPU): p99, longest",
     "longest wait (ms)",
   ]);
   try {
     peers = await startPeers(folder);
     for (const work of works) {
       const run = await work.prepare(server.url);
-      await heldIn(server.url);
-      const told = await beside(run, { url: `${server.url}/loop/hello`, method: "GET" });
-      const { p99, max, wait } = await heldIn(server.url);
+      await loopDelay(server.url);
+      const cells = await measureDuring(run, { url: `${server.url}/loop/hello`, method: "GET" });
+      const { p99, max, wait } = await loopDelay(server.url);
       const name = work.name.replace("loop: ", "");
-      section.row([name, "modhost", ...told, `${p99.toFixed(1)}, ${max.toFixed(0)}`, wait.toFixed(0)]);
+      section.row([name, "modhost", ...cells, `${p99.toFixed(1)}, ${max.toFixed(0)}`, wait.toFixed(0)]);
       for (const { url, ...peer } of peers) {
         if (work.peers === "none" || (work.peers === "nodes" && peer.isLimit)) continue;
-        const asked = { url: `${url}${api}/version`, method: "POST" } as const;
-        section.row(["", peer.name, ...(await beside(await work.prepare(url), asked)), "", ""]);
+        const polled = { url: `${url}${api}/version`, method: "POST" } as const;
+        section.row(["", peer.name, ...(await measureDuring(await work.prepare(url), polled)), "", ""]);
       }
     }
   } finally {
@@ -149,26 +154,29 @@ export async function benchLoop(
   }
 }
 
-/** How long it took, and how long those who asked meanwhile waited. */
-async function beside(run: () => Promise<unknown>, asked: Asked): Promise<readonly [seconds: string, waits: string]> {
+/** Resolves to the duration of the call, and the waits of small requests meanwhile. */
+async function measureDuring(
+  run: () => Promise<unknown>,
+  polled: RepeatedRequest,
+): Promise<readonly [seconds: string, waits: string]> {
   const began = performance.now();
-  const waits = await waitsDuring(run, asked);
+  const waits = await waitsDuring(run, polled);
   const seconds = (performance.now() - began) / 1000;
   const of = (share: number) => (waits[Math.floor(waits.length * share)] ?? Number.NaN).toFixed(1);
   return [seconds.toFixed(1), `${of(0.5)}, ${of(0.99)}, ${waits.at(-1)?.toFixed(0)}`];
 }
 
-const heldIn = async (url: string): Promise<Held> => (await fetch(`${url}/loop`)).json() as Promise<Held>;
+const loopDelay = async (url: string): Promise<LoopDelay> => (await fetch(`${url}/loop`)).json() as Promise<LoopDelay>;
 
-/** Milliseconds of each answer, sorted. */
-async function waitsDuring(work: () => Promise<unknown>, asked: Asked): Promise<readonly number[]> {
-  const worker = new Worker(new URL("hello_worker.ts", import.meta.url), { workerData: asked });
-  const told = once(worker, "message");
-  told.catch(() => {});
+/** Resolves to the sorted times of all responses in milliseconds. */
+async function waitsDuring(work: () => Promise<unknown>, polled: RepeatedRequest): Promise<readonly number[]> {
+  const worker = new Worker(new URL("hello_worker.ts", import.meta.url), { workerData: polled });
+  const reported = once(worker, "message");
+  reported.catch(() => {});
   try {
     await work();
     worker.postMessage("over");
-    const [waits] = (await told) as [number[]];
+    const [waits] = (await reported) as [number[]];
     return waits.sort((one, other) => one - other);
   } finally {
     await worker.terminate();

@@ -1,5 +1,6 @@
 /**
- * The node beside its peers and beside what the machine can do at best: each a process of its own.
+ * Starts the node, other nodes, and a server that shows the limit of the machine: each in a process
+ * of its own.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -18,23 +19,23 @@ export interface Started {
 
 export interface Server extends Started {
   readonly name: string;
-  /** The limit of the machine: it takes and gives bodies, and knows no lists. */
+  /** Whether it shows the limit of the machine: it receives and sends bodies, but has no lists. */
   readonly isLimit: boolean;
 }
 
-/** The package, built and installed in a folder that is gone in the end. */
+/** The package, built and installed in a folder that is removed at the end. */
 export interface Installed extends AsyncDisposable {
   readonly launcher: string;
 }
 
-/** What users run, as the peers are what theirs run: built code. */
+/** Installs the package, so that built code is measured, as for the other nodes. */
 export async function installed(): Promise<Installed> {
   const packed = await pack();
   const launcher = join(await install(packed, []), "node_modules/modhost/core/cli/launch.mjs");
   return { launcher, [Symbol.asyncDispose]: () => packed[Symbol.asyncDispose]() };
 }
 
-/** Starts those that are there, ours first; `folder` takes their data. */
+/** Starts the available servers, ours first. Their data is in `folder`. */
 export async function startServers({ launcher }: Installed, folder: string): Promise<readonly Server[]> {
   const path = join(folder, "modhost");
   await mkdir(path);
@@ -47,7 +48,7 @@ export async function startServers({ launcher }: Installed, folder: string): Pro
   }
 }
 
-/** All but ours. */
+/** Starts all servers except ours. */
 export async function startPeers(folder: string): Promise<readonly Server[]> {
   const { GO_IPFS: go, JS_IPFS: js, KUBO: kubo } = process.env;
   const own = async (name: string) => {
@@ -79,7 +80,7 @@ async function script(name: string, file: string, folder: string): Promise<Serve
   return { name, url: `http://127.0.0.1:${port}`, pid, isLimit: false, stop: () => subject.stop() };
 }
 
-/** Without the network, as the others. */
+/** Starts modhost without the network, like the others. */
 async function modhost(launcher: string, folder: string): Promise<Server> {
   const server = await RpcServer.start({ folder, launcher, env: { MODHOST_NODE_OFFLINE: "true" } });
   return { name: "modhost", url: server.url, pid: server.pid, isLimit: false, stop: () => server.stop() };
@@ -90,7 +91,7 @@ async function reference(name: string, binary: string, folder: string): Promise<
   return { name, isLimit: false, ...(await startDaemon(binary, folder, "--offline")) };
 }
 
-/** `binary` is go-ipfs, or Kubo, as it was called later: makes a repo that knows no peer. */
+/** Makes a repo without bootstrap peers. `binary`: go-ipfs or Kubo. */
 export function initRepo(binary: string, folder: string): void {
   const env = { ...process.env, IPFS_PATH: folder };
   for (const words of [
@@ -102,7 +103,7 @@ export function initRepo(binary: string, folder: string): void {
   }
 }
 
-/** Starts its daemon, and gives it once it takes calls. */
+/** Starts a daemon. Resolves when it accepts calls. */
 export async function startDaemon(binary: string, folder: string, ...flags: readonly string[]): Promise<Started> {
   const env = { ...process.env, IPFS_PATH: folder };
   const child = spawn(binary, ["daemon", ...flags], { env, stdio: ["ignore", "pipe", "ignore"] });

@@ -1,6 +1,7 @@
 /**
- * From the start of a process to its first answer, with a repo that is there, beside the least
- * server of node:http and Kubo; and the memory that it holds while nobody asks for anything.
+ * Measures the time from the start of a process to its first response, with an existing repo, and
+ * compares it with a minimal server of node:http and with Kubo. Then it measures the memory of the
+ * idle processes.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,20 +13,20 @@ import { type Report, type Section, spread, versionsOfPeers } from "#test/bench/
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { exchange } from "./client.ts";
 import { type Installed, initRepo, type Started, startDaemon } from "./servers.ts";
-import { cpuSeconds, fileBytes, heldBytes, peakBytes } from "./usage.ts";
+import { cpuSeconds, fileBytes, peakBytes, residentBytes } from "./usage.ts";
 
 type Start = () => Promise<Started>;
 
-interface Figure {
+interface Measurement {
   readonly milliseconds: number;
   readonly cpu: number;
-  /** MiB; and what of it stands in no file. */
+  /** MiB in all, and the part that is not backed by files. */
   readonly memory: number;
   readonly own: number;
 }
 
 const rounds = 9;
-/** By then what a start leaves has been collected. */
+/** Garbage of the start has been collected by then. */
 const IDLE_SECONDS = 60;
 const HOUR_SECONDS = 3600;
 const mebibyte = 2 ** 20;
@@ -44,12 +45,12 @@ async function startHello(): Promise<Started> {
   return { url: `http://127.0.0.1:${Number(port)}`, pid: child.pid as number, stop };
 }
 
-/** Makes two tables; `full` adds what those with the network hold an hour later. */
+/** Makes two tables. `full` adds the memory of processes with the network after an hour. */
 export async function benchStart(
   { launcher }: Installed,
   { full, report }: { readonly full: boolean; readonly report: Report },
 ): Promise<void> {
-  const section = report.section("node, start", { how: `${rounds} rounds`, beside: versionsOfPeers() });
+  const section = report.section("node, start", { how: `${rounds} rounds`, versions: versionsOfPeers() });
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const start = (offline: boolean) => (): Promise<Started> =>
     RpcServer.start({ folder, launcher, env: offline ? { MODHOST_NODE_OFFLINE: "true" } : {} });
@@ -62,13 +63,14 @@ export async function benchStart(
   try {
     // Makes the repo.
     await (await start(true)()).stop();
-    const figures = Object.keys(starts).map((): Figure[] => []);
+    const measured = Object.keys(starts).map((): Measurement[] => []);
     for (let round = 0; round < rounds; round += 1) {
-      for (const [at, start] of Object.values(starts).entries()) figures[at]?.push(await measure(start));
+      for (const [at, start] of Object.values(starts).entries()) measured[at]?.push(await measure(start));
     }
-    section.head(["start to first answer", "ms", "CPU (s)", "memory (MiB)", "of its own (MiB)"]);
+    section.head(["start to first response", "ms", "CPU (s)", "memory (MiB)", "of its own (MiB)"]);
     for (const [at, name] of Object.keys(starts).entries()) {
-      const cell = (digits: number, of: (figure: Figure) => number) => spread(figures[at]?.map(of) ?? [], digits);
+      const cell = (digits: number, of: (measurement: Measurement) => number) =>
+        spread(measured[at]?.map(of) ?? [], digits);
       const times = [cell(0, ({ milliseconds }) => milliseconds), cell(2, ({ cpu }) => cpu)];
       section.row([name, ...times, cell(0, ({ memory }) => memory), cell(0, ({ own }) => own)]);
     }
@@ -76,7 +78,7 @@ export async function benchStart(
     for (const [name, start] of Object.entries(starts)) section.row(await idle(name, start, IDLE_SECONDS));
     if (!full) return;
     idleHead(section, "an hour");
-    // At once: their repos are different ones.
+    // All start at the same time, because their repos are different.
     const online = Object.entries(starts).filter(([name]) => !name.endsWith("offline"));
     const rows = await Promise.all(online.map(([name, start]) => idle(name, start, HOUR_SECONDS)));
     for (const row of rows) section.row(row);
@@ -85,7 +87,7 @@ export async function benchStart(
   }
 }
 
-/** None where no variable names its binary. */
+/** Returns nothing if no variable names the binary. */
 async function kuboStarts(folder: string): Promise<Readonly<Record<string, Start>>> {
   const { KUBO: binary } = process.env;
   if (binary === undefined) return {};
@@ -98,10 +100,10 @@ async function kuboStarts(folder: string): Promise<Readonly<Record<string, Start
 }
 
 function idleHead(section: Section, after: string): void {
-  section.head([`idle, ${after} after the first answer`, "memory (MiB)", "of its own (MiB)", "CPU (ms a second)"]);
+  section.head([`idle, ${after} after the first response`, "memory (MiB)", "of its own (MiB)", "CPU (ms a second)"]);
 }
 
-/** A row. CPU time is that of the second half. */
+/** Makes a row. The CPU time is that of the second half. */
 async function idle(name: string, start: Start, seconds: number): Promise<string[]> {
   const server = await start();
   try {
@@ -109,16 +111,16 @@ async function idle(name: string, start: Start, seconds: number): Promise<string
     await sleep(seconds * 500);
     const cpu = cpuSeconds(server.pid);
     await sleep(seconds * 500);
-    const held = heldBytes(server.pid);
+    const resident = residentBytes(server.pid);
     const spent = ((cpuSeconds(server.pid) - cpu) * 1000) / (seconds / 2);
-    const memory = [held, held - fileBytes(server.pid)].map((bytes) => (bytes / mebibyte).toFixed(0));
+    const memory = [resident, resident - fileBytes(server.pid)].map((bytes) => (bytes / mebibyte).toFixed(0));
     return [name, ...memory, spent.toFixed(1)];
   } finally {
     await server.stop();
   }
 }
 
-async function measure(start: Start): Promise<Figure> {
+async function measure(start: Start): Promise<Measurement> {
   const began = performance.now();
   const server = await start();
   try {

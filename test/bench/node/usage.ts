@@ -1,30 +1,29 @@
-/** What a process and its children take, as Linux tells it. */
+/** Measures CPU time and memory of a process and its children, as Linux reports them. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 /**
- * Clock ticks a second, in which the kernel counts CPU time for programs: the same on all platforms
- * of Linux.
+ * Clock ticks per second, in which the kernel reports CPU time: the same on all platforms of Linux.
  */
 const ticks = 100;
 
-/** User and system CPU time of a process so far, of its children too, seconds. */
+/** Returns the user and system CPU time of a process and its children in seconds. */
 export function cpuSeconds(pid: number): number {
   return family(pid).reduce((sum, one) => sum + cpuOf(one), 0);
 }
 
-/** Most memory that a process and its children held since `forgetPeak`, bytes. */
+/** Returns the peak memory of a process and its children since `forgetPeak` in bytes. */
 export const peakBytes = (pid: number): number => memoryOf(pid, "VmHWM");
 
-/** What they hold now, bytes. */
-export const heldBytes = (pid: number): number => memoryOf(pid, "VmRSS");
+/** Returns their current memory in bytes. */
+export const residentBytes = (pid: number): number => memoryOf(pid, "VmRSS");
 
 /**
- * What of their memory stands in files, bytes: programs, libraries and mapped data, which the
- * system shares among processes and takes back when it wants to.
+ * Returns the bytes of their memory that are backed by files: programs, libraries and mapped data,
+ * which the system shares among processes and reclaims when it needs memory.
  */
 export const fileBytes = (pid: number): number => memoryOf(pid, "RssFile");
 
-/** What of their memory stands in no file, bytes. */
+/** Returns the bytes of their memory that are not backed by files. */
 export const anonymousBytes = (pid: number): number => memoryOf(pid, "RssAnon");
 
 function memoryOf(pid: number, field: string): number {
@@ -40,7 +39,7 @@ export function forgetPeak(pid: number): void {
 
 function cpuOf(pid: number): number {
   const text = read(pid, "stat");
-  // The name of the program, in brackets, may hold anything.
+  // The name of the program, in brackets, may contain any character.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) / ticks;
 }
@@ -52,7 +51,7 @@ function family(pid: number): number[] {
   return [pid, ...children.flatMap(family)];
 }
 
-/** None of a thread that has ended. */
+/** A thread that has ended has none. */
 function childrenOf(file: string): number[] {
   try {
     return readFileSync(file, "latin1").split(" ").filter(Boolean).map(Number);

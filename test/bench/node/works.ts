@@ -1,4 +1,4 @@
-/** What every server is put through. */
+/** The works that are measured on every server. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,30 +7,30 @@ import type { ReadableStream } from "node:stream/web";
 import { exchange, inParallel, ready, type Upload } from "./client.ts";
 import { archive, file, files, stored } from "./content.ts";
 
-/** How much is done. */
+/** The amount of work. */
 export interface Scale {
   /** Bytes of the large file. */
   readonly size: number;
-  /** What lists have at most; other counts follow from it. */
+  /** Maximum number of entries of lists. Other counts are derived from it. */
   readonly entries: number;
 }
 
 export interface Setting extends Scale {
   readonly url: string;
-  /** Another one for each round: contents that were not seen before. */
+  /** Different in each round, so that the content is new. */
   readonly seed: number;
 }
 
 export interface Work {
   readonly name: string;
-  /** In rate. */
+  /** The goal, as a rate. */
   readonly aim: string;
   readonly unit: string;
-  /** It asks for a list, which the limit's server does not know. */
+  /** Whether it requests a list, which the server for the machine's limit does not have. */
   readonly isList?: true;
-  /** How many units it is. */
+  /** Number of units. */
   amount(scale: Scale): number;
-  /** Gives what is timed. */
+  /** Prepares the work. Resolves to the function that is timed. */
   prepare(setting: Setting): Promise<() => Promise<unknown>>;
 }
 
@@ -38,17 +38,17 @@ const mebibyte = 2 ** 20;
 const mebibytes = ({ size }: Scale) => size / mebibyte;
 const api = "/api/v0";
 const blockSize = 256 * 1024;
-/** Bytes of each file of a list, and the seed of all of them: they are the same in each round. */
+/** Bytes of each file of a list, and the seed of all of them, which is the same in each round. */
 const SMALL_BYTES = 24;
 const LISTED = 9000;
-/** Calls at a time: as the browser of one user makes them, and as those of many come in. */
+/** Parallel calls: like the browser of one user, and like many users. */
 const FEW = 8;
 const MANY = 64;
 const calls = { ranges: 1000, files: 5000, adds: 500, blocks: 500, versions: 10_000, lists: 5 } as const;
 
 const writes = ({ entries }: Scale) => entries / 10;
 
-/** The CID that an answer names last. */
+/** Returns the last CID of a response. */
 export function lastHash(text: string): string {
   const hash = [...text.matchAll(/"(?:Hash|Key)":"(\w+)"/g)].at(-1)?.[1];
   if (hash === undefined) throw new Error(`No CID in ${text}`);
@@ -106,7 +106,7 @@ const filesAtOnce = (count: number): Work => ({
   },
 });
 
-/** Large contents, against what the machine can do at best. */
+/** Works with large content, compared with the limit of the machine. */
 export const large: readonly Work[] = [
   {
     name: "add",
@@ -164,9 +164,9 @@ export const large: readonly Work[] = [
 ];
 
 const MANY_ENTRIES = 1_000_000;
-/** For the server to give up: some need minutes for so many entries. */
+/** A long timeout for the server: some need minutes for so many entries. */
 const LONGEST = "timeout=15m";
-/** Of the large directory, by round and server: it is made once. */
+/** CIDs of the large directory, by round and server: it is added once. */
 const largeTrees = new Map<number, Map<string, Promise<string>>>();
 
 function largeTree({ url, seed }: Setting): Promise<string> {
@@ -184,7 +184,10 @@ async function addTree(url: string): Promise<string> {
   return lastHash((await exchange(url, `${api}/add?progress=false&pin=false`, upload)).tail);
 }
 
-/** From the server that has it: Kubo has not added so many files after 15 minutes. */
+/**
+ * Copies the directory from the server that has it: Kubo does not add so many files within 15
+ * minutes.
+ */
 async function copyTree(url: string, from: string, made: Promise<string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-tree-"));
   const path = join(folder, "tree.car");
@@ -214,14 +217,14 @@ const listingMany = (name: string, each: number, query: string): Work => ({
   },
 });
 
-/** One long request each, as the large contents are; for `--full`. */
+/** Works with one long request each, for `--full`. */
 export const long: readonly Work[] = [
   filesAtOnce(100_000),
   listingMany("ls", 80, ""),
   listingMany("ls without sizes and types", 60, "&size=false&resolve-type=false"),
 ];
 
-/** Many small calls. */
+/** Works with many small calls. */
 export const small: readonly Work[] = [
   {
     name: "1,000 ranges of 4 KiB, 8 at a time",
@@ -230,7 +233,7 @@ export const small: readonly Work[] = [
     amount: () => calls.ranges,
     async prepare(setting) {
       const cid = await addFile(setting);
-      // Spread over the file, in no order.
+      // Spreads the ranges over the file, in no obvious order.
       const offset = (at: number) => Math.floor(((at * 7919) % calls.ranges) * ((setting.size - 4096) / calls.ranges));
       return () =>
         inParallel(
@@ -289,7 +292,10 @@ export const small: readonly Work[] = [
   },
 ];
 
-/** A list with at least so many bytes for each entry, several times one after the other. */
+/**
+ * Requests a list several times, one after the other, and checks that it has at least `each` bytes
+ * per entry.
+ */
 async function listed(url: string, path: string, entries: number, each: number): Promise<void> {
   for (const _ of times(calls.lists, String)) {
     const { bytes } = await exchange(url, `${api}/${path}`);
@@ -306,13 +312,13 @@ const listing = (name: string, each: number, path: (cid: string) => string): Wor
   async prepare({ url }) {
     const upload = files(calls.files, SMALL_BYTES, LISTED, "tree");
     const cid = lastHash((await exchange(url, `${api}/add?progress=false&pin=false`, upload)).tail);
-    const answer = await exchange(url, `${api}/files/stat?arg=/listed`).catch(() => undefined);
-    if (answer === undefined) await exchange(url, `${api}/files/cp?arg=/ipfs/${cid}&arg=/listed`);
+    const found = await exchange(url, `${api}/files/stat?arg=/listed`).catch(() => undefined);
+    if (found === undefined) await exchange(url, `${api}/files/cp?arg=/ipfs/${cid}&arg=/listed`);
     return () => listed(url, path(cid), calls.files, each);
   },
 });
 
-/** What is answered from the store's index and small blocks. */
+/** Works whose responses come from the store's index and small blocks. */
 export const lists: readonly Work[] = [
   listing("ls", 80, (cid) => `ls?arg=${cid}`),
   listing("ls without sizes and types", 60, (cid) => `ls?arg=${cid}&size=false&resolve-type=false`),
@@ -331,7 +337,7 @@ export const lists: readonly Work[] = [
   },
 ];
 
-/** Unmeasured, so that no server is met cold. */
+/** Warms up the servers without measuring them. */
 export async function warmUp(setting: Setting): Promise<void> {
   const cid = await addFile({ ...setting, size: 16 * mebibyte, seed: setting.seed + 5000 });
   await exchange(setting.url, `${api}/cat?arg=${cid}`);

@@ -1,18 +1,18 @@
-/** Requests to an S3 server that cost the caller as little as can be. */
+/** Sends requests to an S3 server at the lowest cost for the client. */
 import { request } from "node:http";
 import { connect } from "node:net";
 import { Signer } from "#node/storage/shared/s3/signing.ts";
 import type { S3User } from "#test/support/engines/s3_signature.ts";
 
 export interface BareStore {
-  /** `http://HOST:PORT`. */
+  /** In the form `http://HOST:PORT`. */
   readonly endpoint: string;
   readonly bucket: string;
   readonly user: S3User;
 }
 
 const RECEIVE_BYTES = 256 * 1024;
-/** SHA-256 of nothing. */
+/** SHA-256 of an empty body. */
 const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const signer = new Signer("us-east-1");
 
@@ -22,17 +22,17 @@ function sign(method: string, { endpoint, bucket, user }: BareStore, key: string
   return { path, headers: signer.sign({ method, host, path, query: {}, headers: {}, sha256 }, user).headers };
 }
 
-/** Rejects unless it is answered with 200. `sha256`: of all pieces, in hex. */
+/** Rejects unless the status is 200. `sha256`: hash of all pieces in hexadecimal. */
 export function putBare(store: BareStore, key: string, pieces: readonly Uint8Array[], sha256: string): Promise<void> {
   const { path, headers } = sign("PUT", store, key, sha256);
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const { hostname, port } = new URL(store.endpoint);
   return new Promise((resolve, reject) => {
     const options = { method: "PUT", hostname, port, path, headers: { ...headers, "content-length": length } };
-    const sending = request(options, (answer) => {
-      answer.resume();
-      if (answer.statusCode === 200) answer.once("end", resolve);
-      else reject(new Error(`PUT ${path} was answered ${answer.statusCode}`));
+    const sending = request(options, (response) => {
+      response.resume();
+      if (response.statusCode === 200) response.once("end", resolve);
+      else reject(new Error(`PUT ${path}: status ${response.statusCode}`));
     });
     sending.once("error", reject);
     const rest = pieces.values();
@@ -45,7 +45,7 @@ export function putBare(store: BareStore, key: string, pieces: readonly Uint8Arr
   });
 }
 
-/** Gives the bytes that came, the head of the answer included; nothing of them is kept. */
+/** Resolves to the number of received bytes, including the head. The bytes are not stored. */
 export function getBare(store: BareStore, key: string): Promise<number> {
   const { path, headers } = sign("GET", store, key, EMPTY);
   const { hostname, port } = new URL(store.endpoint);
@@ -55,7 +55,7 @@ export function getBare(store: BareStore, key: string): Promise<number> {
     let bytes = 0;
     const receive = (length: number) => {
       if (bytes === 0 && !buffer.toString("latin1", 0, 12).startsWith("HTTP/1.1 200"))
-        reject(new Error(`GET ${path} was answered ${buffer.toString("latin1", 0, Math.min(length, 600))}`));
+        reject(new Error(`GET ${path}: ${buffer.toString("latin1", 0, Math.min(length, 600))}`));
       bytes += length;
       return true;
     };

@@ -1,6 +1,6 @@
 /**
- * What the hosts share, in processes of its own: what it takes of the machine is told apart from
- * what they take.
+ * Starts the engines that the hosts share, in processes of their own: so their CPU time is measured
+ * apart from that of the hosts.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ const BUCKET = "bench";
 const USER = { accessKeyId: "test", secretAccessKey: "test-secret" };
 
 export interface Engines extends AsyncDisposable {
-  /** Processes of each. */
+  /** Ids of their processes. */
   readonly pids: { readonly s3: number; readonly sql: number };
   readonly settings: StoreSettings;
   readonly bare: BareStore;
@@ -23,10 +23,10 @@ export interface Engines extends AsyncDisposable {
 
 const program = s3Programs.find(({ missing }) => missing === false);
 
-/** What serves S3: a program that the environment names, such as VERSITYGW. */
+/** The S3 server: a program that the environment names, such as VERSITYGW, or that of the tests. */
 export const s3Name: string = program?.name ?? "the S3 server of the tests";
 
-/** With an empty store; what was committed is on the disk. */
+/** Starts the engines with an empty store. Committed data is flushed to the disk. */
 export async function startEngines(): Promise<Engines> {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-engines-"));

@@ -1,4 +1,4 @@
-/** How long a host takes that is new to a store with many blocks, and what it keeps of them. */
+/** Measures how long a new host takes on a store with many blocks, and how large its index is. */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { exchange } from "#test/bench/node/client.ts";
@@ -8,34 +8,34 @@ import type { RpcServer } from "#test/support/rpc_server.ts";
 import { cacheOf, cpuOf, type Program, peakOf, requestsOf, startHost } from "./hosts.ts";
 import { addFile, catFile } from "./works.ts";
 
-/** Of one request. */
+/** Maximum number of blocks in one request. */
 const MAX_IMPORTED = 10_000;
 const BLOCK_BYTES = 64;
 const FILE_BYTES = 1024;
-/** Beyond those of the large file's seeds. */
+/** Higher than the seeds of the large file. */
 const SEED = 900_000;
 
 export interface NewHost {
   readonly blocks: number;
   /**
-   * Seconds from the start of the process to its first answer, and to that which needs a block of
-   * the store.
+   * Seconds from the start of the process to its first response, and to the first that needs a
+   * block of the store.
    */
   readonly first: number;
   readonly block: number;
-  /** Seconds of the processor up to then. */
+  /** Seconds of CPU time until then. */
   readonly cpu: number;
   readonly requests: number;
   /** The same when the whole index is on its disk. */
   readonly whole: number;
   readonly wholeCpu: number;
-  /** Most memory, in bytes. */
+  /** Peak memory in bytes. */
   readonly peak: number;
-  /** Bytes of the index for each block of the store. */
+  /** Bytes of the index per block of the store. */
   readonly indexed: number;
 }
 
-/** Stores so many raw blocks by `writer`, and a file behind them, whose CID it gives. */
+/** Stores raw blocks through a host, and then a file. Resolves to the CID of the file. */
 export async function fill({ url }: RpcServer, blocks: number): Promise<string> {
   for (let done = 0; done < blocks; done += MAX_IMPORTED) {
     const count = Math.min(MAX_IMPORTED, blocks - done);
@@ -44,7 +44,7 @@ export async function fill({ url }: RpcServer, blocks: number): Promise<string> 
   return addFile(url, FILE_BYTES, SEED);
 }
 
-/** Starts a host whose name is new, or one that is not, and ends it. */
+/** Starts a host under a new or a known name, and stops it. */
 export async function measureNewHost(
   program: Program,
   folder: string,
@@ -60,7 +60,7 @@ export async function measureNewHost(
   const block = (performance.now() - began) / 1000;
   const cpu = cpuOf([server]);
   const requests = await requestsOf([server]);
-  // Counts the blocks by the index.
+  // Counts the blocks with the index.
   await exchange(server.url, "/api/v0/repo/stat");
   const whole = (performance.now() - began) / 1000;
   const wholeCpu = cpuOf([server]);
@@ -69,7 +69,7 @@ export async function measureNewHost(
   return { blocks, first, block, cpu, requests, whole, wholeCpu, peak, indexed };
 }
 
-/** What the index has on the disk. */
+/** Resolves to the size of the index on the disk. */
 async function indexBytes(cache: string): Promise<number> {
   const all = await readdir(cache, { recursive: true, withFileTypes: true });
   const own = all.filter((entry) => entry.isFile() && entry.parentPath.endsWith("/blocks/index"));

@@ -1,4 +1,4 @@
-/** What one host, or several at the same time, are put through. */
+/** The works for one host, or for several at the same time. */
 import { exchange, inParallel } from "#test/bench/node/client.ts";
 import { file, files } from "#test/bench/node/content.ts";
 import { lastHash } from "#test/bench/node/works.ts";
@@ -12,25 +12,25 @@ export interface Scale {
   readonly calls: number;
 }
 
-/** One host's part. */
+/** One host's part of a work. */
 export interface Setting extends Scale {
   readonly url: string;
-  /** Of a host that writes what this one reads; undefined where nobody else does. */
+  /** URL of the host that writes what this host reads, or undefined if there is none. */
   readonly writer: string | undefined;
-  /** Another one each time: contents that were not seen before. */
+  /** Different each time, so that the content is new. */
   readonly seed: number;
 }
 
 export interface Work {
   readonly name: string;
   readonly unit: string;
-  /** What of it is also asked of the object store itself. */
+  /** The part of the work that is also measured on the object store itself. */
   readonly limit?: "add" | "get";
-  /** It needs a host that writes. */
+  /** Whether it needs a host that writes. */
   readonly needsWriter?: boolean;
-  /** How many units one host does. */
+  /** Number of units that one host does. */
   amount(scale: Scale): number;
-  /** Gives what is timed. */
+  /** Prepares the work. Resolves to the function that is timed. */
   prepare(setting: Setting): Promise<() => Promise<unknown>>;
 }
 
@@ -49,7 +49,7 @@ export async function catFile(url: string, cid: string, size: number): Promise<v
 
 const times = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 
-/** CIDs of files that are not pinned. */
+/** Resolves to CIDs of files that are not pinned. */
 async function unpinned({ url, calls, seed }: Setting): Promise<readonly string[]> {
   const adds = times(calls, (at) => ({ path: `${api}/add?pin=false`, upload: file(1024, seed * 1000 + at) }));
   return (await inParallel(url, adds, AT_ONCE)).map(lastHash);
@@ -123,8 +123,8 @@ export const works: readonly Work[] = [
     async prepare(setting) {
       const cids = await unpinned(setting);
       await inParallel(setting.url, pins(cids), AT_ONCE);
-      const asked = cids.map((cid) => ({ path: `${api}/pin/ls?arg=${cid}` }));
-      return () => inParallel(setting.url, asked, AT_ONCE);
+      const listCalls = cids.map((cid) => ({ path: `${api}/pin/ls?arg=${cid}` }));
+      return () => inParallel(setting.url, listCalls, AT_ONCE);
     },
   },
 ];

@@ -1,6 +1,6 @@
 /**
- * With BENCH_ROUTES hello routes, what JSON is posted at /json, and files by hand, as its plugin
- * for them is not at hand.
+ * Serves BENCH_ROUTES hello routes, echoes JSON at /json, and serves files with code of its own,
+ * because fastify's plugin for them is not installed.
  */
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * js-ipfs as it comes, without the network; JS_IPFS is the folder in which `ipfs-daemon` is
- * installed.
+ * js-ipfs with its default settings, without the network. JS_IPFS is the folder in which
+ * `ipfs-daemon` is installed.
  */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -3,7 +3,8 @@ import type { IncomingMessage } from "node:http";
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * The JSON of a body, as parsers for Koa and node:http read it: within a bound, and decoded once.
+ * Parses the JSON of a body as parsers for Koa and node:http do: it limits the size and decodes the
+ * text once.
  */
 export async function jsonOf(request: IncomingMessage): Promise<unknown> {
   const pieces: Buffer[] = [];

@@ -1,7 +1,4 @@
-/**
- * Bare Koa, or by BENCH_APP with what an app of that kind has: koa-static, or a JSON body read by
- * hand.
- */
+/** Bare Koa, or with the app that BENCH_APP names: koa-static, or a parser for JSON bodies. */
 import Koa, { type Middleware } from "koa";
 import serveStatic from "koa-static";
 import { jsonOf } from "./json_by_hand.ts";

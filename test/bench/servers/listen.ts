@@ -1,6 +1,6 @@
 /**
- * A server of Node's for a request handler: plain, or by BENCH_SECURE over TLS or HTTP/2, with the
- * certificate of BENCH_CERTIFICATE.
+ * Starts a server of Node's for a request handler: plain HTTP, or, by BENCH_SECURE, TLS or HTTP/2
+ * with the certificate of BENCH_CERTIFICATE.
  */
 import { readFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
@@ -10,12 +10,12 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { report } from "./report.ts";
 
-/** Longer than any round: a connection whose turn is not yet there is not closed. */
+/** Longer than any round, so that connections stay open between turns. */
 export const KEEP_ALIVE_MS = 600_000;
 
 const { BENCH_SECURE: secure, BENCH_CERTIFICATE: folder = "" } = process.env;
 
-/** Undefined where nothing is secure. */
+/** Undefined without TLS. */
 export const certificate =
   secure === undefined
     ? undefined

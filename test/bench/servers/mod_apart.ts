@@ -1,6 +1,6 @@
 import type { HttpEvent, Module } from "#core/types.ts";
 
-/** The app of the other servers, in a worker. */
+/** The hello app in a worker. */
 export const isolated = true;
 export const depends = ["http"];
 

@@ -10,10 +10,10 @@ import type { HttpFiles } from "#modules/mod_http_files/types.ts";
 import { helloApps } from "./paths.ts";
 import { report } from "./report.ts";
 
-const { FIGURES, BENCH_SECURE, BENCH_CERTIFICATE = "", BENCH_FOLDER } = process.env;
+const { METRICS, BENCH_SECURE, BENCH_CERTIFICATE = "", BENCH_FOLDER } = process.env;
 const modules: readonly string[] = coreOptions.modules_enabled.default;
-/** Modules that keep figures. */
-const withFigures: readonly string[] = ["http_openmetrics", "http_admin"];
+/** Modules that collect metrics. */
+const metricsModules: readonly string[] = ["http_openmetrics", "http_admin"];
 
 function hello(event: HttpEvent): string {
   event.response.headers.content_type = "text/plain; charset=utf-8";
@@ -72,9 +72,9 @@ const files: InlineModule = {
 const data = mkdtempSync(join(tmpdir(), "modhost-bench-"));
 process.on("exit", () => rmSync(data, { recursive: true, force: true }));
 
-// The default modules, their request log on as they come, and an app of one route for each hello
-// route up to 150. With FIGURES "off" there are no figures until they are asked for; with ISOLATED,
-// one more app in a worker.
+// Loads the default modules with the request log as it is by default, and an app with one route for
+// each hello route up to 150. With METRICS "off", metrics are off until they are requested. With
+// ISOLATED, one more app runs in a worker.
 const host = createHost({
   config: {
     data_path: data,
@@ -93,7 +93,7 @@ const host = createHost({
     http_log: process.env.LOGGER !== "off",
     log_format: "json",
     log_level: "warn",
-    ...(FIGURES === "off" && { modules_enabled: modules.filter((name) => !withFigures.includes(name)) }),
+    ...(METRICS === "off" && { modules_enabled: modules.filter((name) => !metricsModules.includes(name)) }),
   },
   modules: [
     ...(process.env.ISOLATED === "on" ? [fileURLToPath(new URL("mod_apart.ts", import.meta.url))] : []),
@@ -104,9 +104,9 @@ const host = createHost({
 });
 await host.start();
 report(host.listening()[0]?.port ?? 0, async (message) => {
-  for (const name of withFigures) {
+  for (const name of metricsModules) {
     const isLoaded = host.modules().some((state) => state.name === name);
-    if (message === "figures on" && !isLoaded) await host.load(name);
-    if (message === "figures off" && isLoaded) await host.unload(name);
+    if (message === "metrics on" && !isLoaded) await host.load(name);
+    if (message === "metrics off" && isLoaded) await host.unload(name);
   }
 });

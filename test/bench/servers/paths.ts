@@ -1,18 +1,15 @@
-/**
- * The paths that servers have hello routes at: as many as BENCH_ROUTES says, a hundred to an app at
- * most.
- */
+/** The paths of the servers' hello routes: BENCH_ROUTES of them, with up to a hundred per app. */
 
 const ROUTES = 150;
 const MAX_PER_APP = 100;
 
 export interface HelloApp {
   readonly name: string;
-  /** Below the app: `/hello`, `/hello1`... */
+  /** Paths below the app: `/hello`, `/hello1`... */
   readonly paths: readonly string[];
 }
 
-/** Up to 150 routes each has its own app. */
+/** Each route has its own app if there are up to 150 of them. */
 export function helloApps(routes = Number(process.env.BENCH_ROUTES ?? ROUTES)): HelloApp[] {
   const each = routes > ROUTES ? MAX_PER_APP : 1;
   return Array.from({ length: Math.ceil(routes / each) }, (_, app) => ({

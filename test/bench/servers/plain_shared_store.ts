@@ -1,7 +1,7 @@
 /**
- * The least that storing a file in an object store can cost: a body is read, hashed in pieces of
- * 256 KiB, appended to a file, and sent to the object store in objects of 64 MiB, while the next
- * one fills. Answers as the API does when all of it is there.
+ * The minimum cost of storing a file in an object store. A body is read, hashed in pieces of 256
+ * KiB, appended to a file, and sent to the object store in objects of 64 MiB while the next one
+ * fills. The response is that of the API, once everything is stored.
  */
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
@@ -15,10 +15,10 @@ const PIECE_BYTES = 256 * 1024;
 const OBJECT_BYTES = 64 * 1024 * 1024;
 
 const { BENCH_FOLDER = "", BENCH_STORE = "{}" } = process.env;
-const place = JSON.parse(BENCH_STORE) as BareStore;
+const bareStore = JSON.parse(BENCH_STORE) as BareStore;
 let objects = 0;
 
-/** Pieces that become an object together. */
+/** Pieces that become one object. */
 class Parts {
   readonly #sum = createHash("sha256");
   pieces: Buffer[] = [];
@@ -34,26 +34,26 @@ class Parts {
 
   send(): Promise<void> {
     objects += 1;
-    return putBare(place, `plain/${objects}`, this.pieces, this.#sum.digest("hex"));
+    return putBare(bareStore, `plain/${objects}`, this.pieces, this.#sum.digest("hex"));
   }
 }
 
 async function store(request: IncomingMessage): Promise<string> {
   const handle = await open(join(BENCH_FOLDER, "plain"), "w");
   let digest = "";
-  let held: Buffer[] = [];
+  let pending: Buffer[] = [];
   let bytes = 0;
   let writing: Promise<unknown> | undefined;
   let sending: Promise<void> | undefined;
   let parts = new Parts();
   const flush = async () => {
     const hash = createHash("sha256");
-    for (const chunk of held) hash.update(chunk);
+    for (const chunk of pending) hash.update(chunk);
     digest = hash.digest("hex");
-    parts.add(held);
+    parts.add(pending);
     await writing;
-    writing = handle.writev(held);
-    held = [];
+    writing = handle.writev(pending);
+    pending = [];
     bytes = 0;
     if (parts.bytes < OBJECT_BYTES) return;
     await sending;
@@ -61,7 +61,7 @@ async function store(request: IncomingMessage): Promise<string> {
     parts = new Parts();
   };
   for await (const chunk of request as AsyncIterable<Buffer>) {
-    held.push(chunk);
+    pending.push(chunk);
     bytes += chunk.length;
     if (bytes >= PIECE_BYTES) await flush();
   }

@@ -1,8 +1,8 @@
 /**
- * The least that storing and serving can cost. A large body is read, hashed in pieces of 256 KiB
- * and appended to a file, which is brought to the disk once; the file is piped back. Small bodies
- * go to one file for all: those that wait at the same time are appended in one write and brought to
- * the disk together. Answers as the API does, as far as it is asked.
+ * The minimum cost of storing and serving. A large body is read, hashed in pieces of 256 KiB and
+ * appended to a file, which is flushed once; reading pipes the file back. Small bodies go to one
+ * file for all: those that wait at the same time are appended in one write and flushed together.
+ * Responses are those of the API, as far as the benchmark uses it.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { report } from "./report.ts";
 
 const pieceBytes = 256 * 1024;
-/** A body of more is one of a large file. */
+/** A larger body is a large file. */
 const smallBytes = 1024 * 1024;
 const folder = process.env.BENCH_FOLDER ?? "";
 const file = join(folder, "plain");
@@ -22,20 +22,20 @@ const version = '{"Version":"0.9.0","Commit":"","Repo":"11","System":"amd64/linu
 async function store(request: IncomingMessage): Promise<string> {
   const handle = await open(file, "w");
   let digest = "";
-  let held: Buffer[] = [];
+  let pending: Buffer[] = [];
   let bytes = 0;
   let writing: Promise<unknown> | undefined;
   const flush = async () => {
     const sha256 = createHash("sha256");
-    for (const chunk of held) sha256.update(chunk);
+    for (const chunk of pending) sha256.update(chunk);
     digest = sha256.digest("hex");
     await writing;
-    writing = handle.writev(held);
-    held = [];
+    writing = handle.writev(pending);
+    pending = [];
     bytes = 0;
   };
   for await (const chunk of request as AsyncIterable<Buffer>) {
-    held.push(chunk);
+    pending.push(chunk);
     bytes += chunk.length;
     if (bytes >= pieceBytes) await flush();
   }
@@ -49,11 +49,11 @@ async function store(request: IncomingMessage): Promise<string> {
 interface Body {
   readonly parts: readonly Buffer[];
   readonly bytes: number;
-  /** Called when it is on the disk, with its place. */
+  /** Called with the offset once the bytes are on the disk. */
   readonly done: (at: number) => void;
 }
 
-/** Small bodies, one behind the other. */
+/** A file of small bodies, one after the other. */
 class Log {
   readonly #handle: FileHandle;
   #end = 0;
@@ -91,8 +91,8 @@ class Log {
 }
 
 const log = new Log(await open(join(folder, "small"), "w+"));
-/** Of small bodies, by their hash. */
-const places = new Map<string, { readonly at: number; readonly bytes: number }>();
+/** Offsets of small bodies by their hash. */
+const offsets = new Map<string, { readonly at: number; readonly bytes: number }>();
 
 function keep(request: IncomingMessage, response: ServerResponse): void {
   const parts: Buffer[] = [];
@@ -106,7 +106,7 @@ function keep(request: IncomingMessage, response: ServerResponse): void {
   request.on("end", () => {
     const digest = sha256.digest("hex");
     const done = (at: number) => {
-      places.set(digest, { at, bytes });
+      offsets.set(digest, { at, bytes });
       response.end(`{"Hash":"${digest}"}\n`);
     };
     log.add({ parts, bytes, done });
@@ -114,7 +114,7 @@ function keep(request: IncomingMessage, response: ServerResponse): void {
 }
 
 async function give(digest: string, response: ServerResponse): Promise<void> {
-  const { at, bytes } = places.get(digest) ?? { at: 0, bytes: 0 };
+  const { at, bytes } = offsets.get(digest) ?? { at: 0, bytes: 0 };
   response.end((await log.read(bytes, at)).buffer);
 }
 

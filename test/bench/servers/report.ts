@@ -1,22 +1,22 @@
-/** What a server tells as soon as it listens; times are since the process began. */
+/** The report of a server when it listens. Times count from the start of the process. */
 export interface Listening {
   readonly port: number;
   readonly milliseconds: number;
-  /** User and system CPU time, microseconds. */
+  /** User and system CPU time in microseconds. */
   readonly cpu: number;
 }
 
 /**
- * Tells the measuring process the port, and the CPU time whenever it asks, once `done` has done
- * what else it asks; "heap" is answered with the bytes that are in use once garbage is collected.
- * Ends with it.
+ * Reports the port to the measuring process, and the CPU time for each message, after `done` has
+ * handled the message. The response to "heap" is the used memory in bytes after a garbage
+ * collection. Ends with the measuring process.
  */
 export function report(port: number, done: (message: unknown) => unknown = () => undefined): void {
   process.on("message", async (message) => {
     await done(message);
     process.send?.(message === "heap" ? bytesInUse() : cpuTime());
   });
-  // By its own way out, on which a server removes what it has made.
+  // A normal exit, so that the server removes its files.
   for (const end of ["disconnect", "SIGTERM"]) process.on(end, () => process.exit());
   process.send?.({ port, milliseconds: performance.now(), cpu: cpuTime() } satisfies Listening);
 }
@@ -26,7 +26,7 @@ function cpuTime(): number {
   return user + system;
 }
 
-/** Twice: what is finalized by the first is freed by the second. */
+/** Collects twice: the second collection frees what the first one has finalized. */
 function bytesInUse(): number {
   globalThis.gc?.();
   globalThis.gc?.();

@@ -1,6 +1,6 @@
 /**
- * What a plain server of files does: opens the file that the path names, says what it is, and pipes
- * it or a range of it.
+ * A plain file server: opens the file that the path names, sets its type, and pipes it or a range
+ * of it.
  */
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";

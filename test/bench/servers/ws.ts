@@ -1,4 +1,4 @@
-/** The library alone: each message comes back. */
+/** An echo server that uses only the library `ws`. */
 import { WebSocketServer } from "ws";
 import { listen } from "./listen.ts";
 

@@ -1,5 +1,5 @@
 /**
- * A node that has a file, with a gateway over HTTPS: tells the CID, its address as a peer, and the
+ * A node with a file, and a gateway over HTTPS. It reports the CID, its address as a peer, and the
  * port of the gateway.
  */
 import { createHost } from "#core/index.ts";
@@ -38,11 +38,11 @@ const node = host.exports<NodeModule>("node");
 await node.open();
 const { swarm } = await node.lowLevel.network();
 const [address] = swarm.listenAddresses();
-const told: Giver = {
+const reported: Giver = {
   cid,
   id: swarm.id.toString(),
   peerPort: Number(address?.toString().split("/")[4]),
   gatewayPort: host.listening().find(({ service }) => service === "https")?.port ?? 0,
 };
 process.on("disconnect", () => process.exit());
-process.send?.(told);
+process.send?.(reported);

@@ -1,11 +1,11 @@
-/** A line to a server: connections through it share so many bytes a second. */
+/** A line to a server with a limited rate, which all its connections share. */
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 
-/** Bytes that pass in one go. */
+/** Bytes that pass at once. */
 const BURST = 64 * 1024;
-/** Milliseconds that a late timer may make good. */
+/** Maximum delay of a timer in milliseconds that is made up for. */
 const MAX_LAG = 50;
 
 export class Line implements Disposable {
@@ -25,9 +25,7 @@ export class Line implements Disposable {
     });
   }
 
-  /**
-   * What the server at a port of loopback sends passes at that rate; what it gets passes at once.
-   */
+  /** Limits the data from a server at a port of the loopback. Data to the server passes at once. */
   static async open(to: number, bytesPerSecond: number): Promise<Line> {
     const line = new Line(to, bytesPerSecond);
     line.#server.listen(0, "127.0.0.1");
@@ -71,7 +69,7 @@ export class Line implements Disposable {
         }
       }
     } catch {
-      // One of the ends is gone.
+      // Either end has disconnected.
     }
     to.destroy();
   }

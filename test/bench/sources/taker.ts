@@ -1,6 +1,4 @@
-/**
- * A new node that reads a file from the sources that it is told of, once; tells how long it took.
- */
+/** A new node that reads a file once from the given sources, and reports how long it took. */
 import { openFile, parseCid, parsePeerId, readFile } from "#node/index.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { openNode } from "#node/node/open.ts";
@@ -31,7 +29,7 @@ for await (const piece of readFile(await openFile(parseCid(cid), read), read, { 
   buffers.release(piece);
 }
 const { user, system } = process.cpuUsage(cpu);
-const told: Taken = {
+const reported: Taken = {
   bytes,
   seconds: (performance.now() - began) / 1000,
   cpu: (user + system) / 1e6,
@@ -39,4 +37,4 @@ const told: Taken = {
   duplicates: bitswap.stat().dupDataReceived,
   sources: Array.from(httpSources.all, ({ name, ledger }) => [name, ledger.received] as const),
 };
-process.send?.(told);
+process.send?.(reported);

@@ -1,6 +1,6 @@
 /**
- * `npm run test:browser -- --long`: pages that stay open under load do not grow. Short: half a
- * minute of it.
+ * `npm run test:browser -- --long`: checks that pages under load do not grow. The short form takes
+ * half a minute.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -21,7 +21,7 @@ after(async () => {
   await server?.[Symbol.asyncDispose]();
 });
 
-describe(`pages that are open for ${SECONDS} s while requests come`, () => {
+describe(`pages that are open for ${SECONDS} s of requests`, () => {
   for (const path of ["", "requests"]) {
     test(`do not grow: /admin/${path}`, async (t) => {
       await using tab = await opened(browser, `${server.admin}/admin/${path}`);
@@ -36,7 +36,7 @@ describe(`pages that are open for ${SECONDS} s while requests come`, () => {
           await page.waitForTimeout(100);
         }
       })();
-      // The rows and plots that a page keeps are full after a while.
+      // The rows and plots of a page reach their limit after a while.
       await page.waitForTimeout((SECONDS * 1000) / 3);
       const first = await heapOf(page);
       const nodes = await page.locator("*").count();

@@ -1,4 +1,4 @@
-/** `npm run test:browser`: the pages of a module that the guide on the dashboard shows. */
+/** `npm run test:browser`: tests the dashboard pages of the module in the guide. */
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -7,7 +7,7 @@ import { Server } from "./server.ts";
 
 const guide = new URL("../../../docs/guides/extend/dashboard-pages.md", import.meta.url);
 
-test("the pages of the guide's module are in the navigation, and show what its operation answers", async () => {
+test("the pages of the guide's module are in the navigation and show the response of its operation", async () => {
   const blocks = [...(await readFile(guide, "utf8")).matchAll(/```js\n([\s\S]*?)```/g)].map(([, code = ""]) => code);
   await using server = await Server.started();
   await mkdir(join(server.folder, "notes_pages"));

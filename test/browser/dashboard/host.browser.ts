@@ -1,4 +1,4 @@
-/** `npm run test:browser`: the dashboard's pages of the host, in a browser. */
+/** `npm run test:browser`: tests the dashboard's pages of the host in a browser. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
@@ -16,14 +16,14 @@ after(async () => {
   await server?.[Symbol.asyncDispose]();
 });
 
-describe("every page", () => {
+describe("every page of the dashboard", () => {
   for (const [name, options] of [
     ["a desk, light", DESK],
     ["a desk, dark", { ...DESK, colorScheme: "dark" }],
     ["a phone, light", PHONE],
     ["a phone, dark", { ...PHONE, colorScheme: "dark" }],
   ] as const) {
-    test(`has no fault of accessibility, and does not scroll sideways, on ${name}`, async () => {
+    test(`passes the accessibility checks and does not scroll sideways on ${name}`, async () => {
       for (const path of paths) {
         await using tab = await opened(browser, `${server.admin}/admin/${path}`, { ...options, bypassCSP: true });
         await settled(tab.page);
@@ -36,7 +36,7 @@ describe("every page", () => {
     });
   }
 
-  test("sends less than 100 KB the first time", async () => {
+  test("loads less than 100 KB the first time", async () => {
     for (const path of ["", "routes", "files"]) {
       const context = await browser.newContext(DESK);
       const page = await context.newPage();
@@ -53,7 +53,7 @@ describe("every page", () => {
     }
   });
 
-  test("is reached with the keyboard alone, and what is done there too", async () => {
+  test("and its actions are usable with the keyboard alone", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/`);
     const { page } = tab;
     await page.keyboard.press("Tab");
@@ -82,8 +82,8 @@ describe("every page", () => {
   });
 });
 
-describe("a reader", () => {
-  test("chooses light or dark, which stays, and reaches the search with a key", async () => {
+describe("a user of the dashboard", () => {
+  test("can choose light or dark permanently, and reach the search with a key", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/modules`);
     const { page } = tab;
     const back = () => page.evaluate("getComputedStyle(document.body).backgroundColor");
@@ -104,8 +104,8 @@ describe("a reader", () => {
   });
 });
 
-describe("modules", () => {
-  test("that are reloaded in one window are seen in another, in the record and in what they answer", async () => {
+describe("the page of modules", () => {
+  test("shows a reload of another window, and the record and the responses of the module show it, too", async () => {
     await using one = await opened(browser, `${server.admin}/admin/modules/shop`);
     await using other = await opened(browser, `${server.admin}/admin/audit`);
     await server.write("mod_shop.js", shop("closed on Sundays"));
@@ -115,7 +115,7 @@ describe("modules", () => {
     assert.equal(await (await fetch(`${server.base}/shop/`)).text(), "closed on Sundays");
   });
 
-  test("that fail say where, go on as they were, and are mended and reloaded", async () => {
+  test("shows the position of an error in a module, whose old code keeps running until a fixed version is reloaded", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/modules`);
     const { page } = tab;
     await server.write("mod_shop.js", `${shop("never")}\nthis is no code;`);
@@ -132,14 +132,14 @@ describe("modules", () => {
   });
 });
 
-describe("the config file", () => {
-  test("is refused with the place of what is wrong, and applied with its plan before", async () => {
+describe("the editor of the config file", () => {
+  test("rejects a wrong file with the position of the error, and shows the plan before it applies a correct one", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/config/file`);
     const { page } = tab;
     const text = page.getByRole("textbox", { name: "Text of the config file" });
     await text.fill(server.config("log_level: loud"));
     await page.getByRole("button", { name: "Check" }).click();
-    await page.getByText("This cannot be applied").waitFor();
+    await page.getByText("This text cannot be applied").waitFor();
     assert.match((await page.locator("main").textContent()) ?? "", /log_level/);
     assert.ok(await page.getByRole("button", { name: "Save and apply" }).isDisabled());
     await text.fill(server.config("log_levle: warn"));
@@ -156,8 +156,8 @@ describe("the config file", () => {
   });
 });
 
-describe("middleware", () => {
-  test("tells what it does before which app, and counts as it happens", async () => {
+describe("the page of middleware", () => {
+  test("shows which middleware runs before each app, and updates its counts live", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/middleware`);
     const { page } = tab;
     const guard = page.getByRole("region", { name: "guard of shop" });
@@ -169,12 +169,12 @@ describe("middleware", () => {
     await page.goto(`${server.admin}/admin/routes`);
     await page.getByLabel("Path").fill("/shop/");
     await page.getByRole("button", { name: "Explain" }).click();
-    await page.getByText("First it goes through middleware: guard of shop.").waitFor();
+    await page.getByText("The request first passes middleware: guard of shop.").waitFor();
   });
 });
 
-describe("upstreams", () => {
-  test("are taken out and back, and seen as they are", async () => {
+describe("the page of upstreams", () => {
+  test("can disable and enable an upstream, and shows its state", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/upstreams`);
     const { page } = tab;
     const status = async () => (await fetch(`${server.base}/mirror/`)).status;
@@ -189,8 +189,8 @@ describe("upstreams", () => {
   });
 });
 
-describe("requests, routes and the log", () => {
-  test("show what happens as it happens, and hostile names as text", async () => {
+describe("the pages of requests, routes and the log", () => {
+  test("update live, and show hostile names as text", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/requests`);
     const { page } = tab;
     await settled(page);
@@ -213,21 +213,21 @@ describe("requests, routes and the log", () => {
   });
 });
 
-describe("what happens between the loading of a page and its stream of events", () => {
-  test("is shown as well", async () => {
+describe("an event between the loading of a page and the start of its event stream", () => {
+  test("is shown, too", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/`);
     const { page } = tab;
     await settled(page);
-    const asked = Promise.withResolvers<void>();
+    const requested = Promise.withResolvers<void>();
     const missed = Promise.withResolvers<void>();
     await page.route("**/admin/api/events?*requests*", async (route) => {
-      asked.resolve();
+      requested.resolve();
       await missed.promise;
       await route.continue();
     });
     await page.getByRole("link", { name: "Requests", exact: true }).click();
     await settled(page);
-    await asked.promise;
+    await requested.promise;
     await fetch(`${server.base}/shop/items/between`);
     missed.resolve();
     await page
@@ -238,7 +238,7 @@ describe("what happens between the loading of a page and its stream of events", 
 });
 
 describe("a long log", () => {
-  test("of lines of several rows is as long as all of them, and scrolled to where one drags", async () => {
+  test("with lines of several rows has the height of all rows, and dragging scrolls to the right row", async () => {
     const MANY = 300;
     for (let at = 0; at < MANY; at += 1) await fetch(`${server.base}/shop/say/${at}`);
     await using tab = await opened(browser, `${server.admin}/admin/log?text=said`);
@@ -261,37 +261,37 @@ describe("a long log", () => {
     await middle.waitFor();
     const { top, bottom } = await box.evaluate((element) => element.getBoundingClientRect().toJSON());
     const { y } = (await middle.boundingBox()) ?? { y: 0 };
-    assert.ok(y > top && y < bottom, "what is in the middle is in sight");
+    assert.ok(y > top && y < bottom, "the middle of the log is visible");
   });
 });
 
-describe("tokens", () => {
-  test("are made, shown once and revoked", async () => {
+describe("the page of tokens", () => {
+  test("makes a token, shows it once and revokes it", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/tokens`);
     const { page } = tab;
     await page.getByRole("button", { name: "New token" }).click();
     await page.getByLabel("Name", { exact: true }).fill("deploy");
     await page.getByText("All forms").click();
     await page.getByText("the whole Admin API").waitFor();
-    await page.getByLabel("Opens").fill("admin:read");
-    await page.getByRole("button", { name: "Make it" }).click();
+    await page.getByLabel("Scopes").fill("admin:read");
+    await page.getByRole("button", { name: "Create" }).click();
     const secret = (await page.getByRole("dialog").locator("code").first().textContent()) ?? "";
-    const answer = () => fetch(`${server.admin}/admin/api/status`, { headers: { Authorization: `Bearer ${secret}` } });
-    assert.equal((await answer()).status, 200);
-    await page.getByRole("button", { name: "I have it" }).click();
+    const status = () => fetch(`${server.admin}/admin/api/status`, { headers: { Authorization: `Bearer ${secret}` } });
+    assert.equal((await status()).status, 200);
+    await page.getByRole("button", { name: "I have saved it" }).click();
     await page.getByRole("button", { name: "Revoke deploy" }).click();
     await confirmed(page, "Revoke");
     await page.getByText("The token deploy was revoked.").waitFor();
-    assert.equal((await answer()).status, 401);
+    assert.equal((await status()).status, 401);
   });
 });
 
 describe("a restart of the server", () => {
-  test("is asked for in the dashboard, and another process goes on", async () => {
+  test("can be requested in the dashboard, and a new process takes over", async () => {
     await using other = await Server.started();
     const pid = async () => {
-      const answer = await fetch(`${other.admin}/admin/api/status`).catch(() => undefined);
-      return ((await answer?.json()) as { pid: number } | undefined)?.pid;
+      const response = await fetch(`${other.admin}/admin/api/status`).catch(() => undefined);
+      return ((await response?.json()) as { pid: number } | undefined)?.pid;
     };
     const before = await pid();
     let now = before;
@@ -310,7 +310,7 @@ describe("a restart of the server", () => {
     }
   });
 
-  test("is told, and what was looked at goes on", async () => {
+  test("is reported, and the page continues afterwards", async () => {
     await using tab = await opened(browser, `${server.admin}/admin/modules`);
     const { page } = tab;
     await page.getByText("Connected", { exact: true }).waitFor();

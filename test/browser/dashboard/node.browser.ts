@@ -1,5 +1,6 @@
 /**
- * `npm run test:browser`: the dashboard's pages of the node, its files and blocks, in a browser.
+ * `npm run test:browser`: tests the dashboard's pages of the node, its files and blocks in a
+ * browser.
  */
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, open, rm, writeFile } from "node:fs/promises";
@@ -10,7 +11,7 @@ import type { Browser, Page } from "playwright-core";
 import { confirmed, launched, opened, settled } from "./pages.ts";
 import { Server } from "./server.ts";
 
-/** The long form: files of 1 GiB. */
+/** The long form uploads files of 1 GiB. */
 const isLong = process.argv.includes("--long");
 const LARGE = isLong ? 2 ** 30 : 64 * 2 ** 20;
 const MANY = 1000;
@@ -30,14 +31,14 @@ after(async () => {
 });
 
 async function rpc<T>(command: string): Promise<T> {
-  const answer = await fetch(`${server.base}/api/v0/${command}`, { method: "POST" });
-  assert.equal(answer.status, 200, command);
-  return (await answer.json()) as T;
+  const response = await fetch(`${server.base}/api/v0/${command}`, { method: "POST" });
+  assert.equal(response.status, 200, command);
+  return (await response.json()) as T;
 }
 
 const chosen = (page: Page, label: string) => page.getByLabel(label, { exact: true });
 
-/** A file without content of its own on the disk, but of this size. */
+/** Makes a file of this size that takes no space on the disk. */
 async function sparse(name: string, bytes: number): Promise<string> {
   const path = join(folder, name);
   const file = await open(path, "w");
@@ -48,7 +49,7 @@ async function sparse(name: string, bytes: number): Promise<string> {
 }
 
 describe("uploads", () => {
-  test(`of a folder of ${MANY} files show their progress, and all are there`, async () => {
+  test(`of a folder of ${MANY} files show their progress and store all files`, async () => {
     const many = join(folder, "many");
     await mkdir(join(many, "deep"), { recursive: true });
     for (let at = 0; at < MANY; at += 1)
@@ -65,7 +66,7 @@ describe("uploads", () => {
     await page.getByText("501 entries").waitFor();
   });
 
-  test(`of ${LARGE / 2 ** 20} MiB move, with speed, and arrive whole`, async () => {
+  test(`of ${LARGE / 2 ** 20} MiB show their speed and store the whole file`, async () => {
     const path = await sparse("large.bin", LARGE);
     await using tab = await opened(browser, `${server.admin}/admin/files`);
     const { page } = tab;
@@ -83,7 +84,7 @@ describe("uploads", () => {
     assert.equal(Size, LARGE);
   });
 
-  test("that are cancelled leave nothing", async () => {
+  test("that are cancelled leave nothing behind", async () => {
     const path = await sparse("cancelled.bin", LARGE * 4);
     await using tab = await opened(browser, `${server.admin}/admin/files`);
     const { page } = tab;
@@ -98,7 +99,7 @@ describe("uploads", () => {
 });
 
 describe("hostile names and contents", () => {
-  test("are shown, and do nothing", async () => {
+  test("are shown as text and execute nothing", async () => {
     const page = "<script>top.document.title='pwned'</script><img src=x onerror=\"top.document.title='pwned'\">";
     const names = [
       "<img src=x onerror=document.title='pwned'>",
@@ -119,9 +120,9 @@ describe("hostile names and contents", () => {
     ]) {
       const form = new FormData();
       form.set("data", new Blob([content]));
-      const asked = `files/write?${new URLSearchParams({ arg: `/hostile/${name}`, create: "true", parents: "true" })}`;
-      const answer = await fetch(`${server.base}/api/v0/${asked}`, { method: "POST", body: form });
-      assert.equal(answer.status, 200, name);
+      const call = `files/write?${new URLSearchParams({ arg: `/hostile/${name}`, create: "true", parents: "true" })}`;
+      const response = await fetch(`${server.base}/api/v0/${call}`, { method: "POST", body: form });
+      assert.equal(response.status, 200, name);
     }
     await using tab = await opened(browser, `${server.admin}/admin/files/hostile`);
     const { page: shown } = tab;
@@ -142,10 +143,10 @@ describe("hostile names and contents", () => {
 });
 
 describe("the node", () => {
-  test("connects to a peer and leaves it, seen as it happens", async () => {
+  test("connects to a peer and disconnects, and the page updates live", async () => {
     await using other = await Server.started();
-    const answer = await fetch(`${other.base}/api/v0/id`, { method: "POST" });
-    const { Addresses } = (await answer.json()) as { Addresses: string[] };
+    const response = await fetch(`${other.base}/api/v0/id`, { method: "POST" });
+    const { Addresses } = (await response.json()) as { Addresses: string[] };
     const address = Addresses.find((each) => each.includes("/127.0.0.1/tcp/")) ?? "";
     await using tab = await opened(browser, `${server.admin}/admin/node/peers`);
     const { page } = tab;
@@ -160,14 +161,14 @@ describe("the node", () => {
     await page.getByText(/^disconnect .* success$/).waitFor();
   });
 
-  test("pins, renames, finds and removes pins, and collects garbage", async () => {
+  test("adds, renames, finds and removes pins, and collects garbage", async () => {
     const form = new FormData();
     form.set("data", new Blob(["kept"]));
     const added = await fetch(`${server.base}/api/v0/add?pin=false&cid-version=1`, { method: "POST", body: form });
     const { Hash } = (await added.json()) as { Hash: string };
     await using tab = await opened(browser, `${server.admin}/admin/node/pins`);
     const { page } = tab;
-    // A server that is busy: what comes after the dialog has to wait for it.
+    // Simulates a busy server: whatever follows the dialog has to wait for this request.
     await page.route("**/rename", async (route) => {
       await page.waitForTimeout(300);
       await route.continue();
@@ -184,7 +185,7 @@ describe("the node", () => {
     await page.getByRole("row", { name: /second.*recursive/ }).waitFor();
     await page.getByRole("button", { name: `Remove the pin ${Hash}` }).click();
     await confirmed(page, "Remove");
-    await page.getByText("No pin like that.").waitFor();
+    await page.getByText("No pin matches.").waitFor();
     await page.goto(`${server.admin}/admin/node`);
     await page.getByRole("button", { name: "Collect garbage" }).click();
     await confirmed(page, "Collect");
@@ -195,10 +196,10 @@ describe("the node", () => {
       .waitFor();
     await page.getByRole("table", { name: "Jobs" }).getByText("done").first().waitFor();
     const here = await fetch(`${server.base}/api/v0/block/stat?arg=${Hash}&offline=true`, { method: "POST" });
-    assert.equal(here.status, 500, "what was unpinned is gone");
+    assert.equal(here.status, 500, "the unpinned block is removed");
   });
 
-  test("shows any block with its links, as a list and as a picture, and makes and publishes under keys", async () => {
+  test("shows blocks with their links as a list and as a graph, makes keys, and publishes under them", async () => {
     const { Hash } = await rpc<{ Hash: string }>("files/stat?arg=/many");
     await using tab = await opened(browser, `${server.admin}/admin/explore?path=${Hash}`);
     const { page } = tab;
@@ -207,27 +208,27 @@ describe("the node", () => {
     await page.goto(`${server.admin}/admin/node/keys`);
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("site");
-    await confirmed(page, "Make it");
+    await confirmed(page, "Create");
     await page.getByRole("button", { name: "Publish site" }).click();
     await page.getByLabel("CID or path").fill(`/ipfs/${Hash}`);
     await confirmed(page, "Publish");
-    await page.getByText(`site leads to /ipfs/${Hash} now.`).waitFor();
+    await page.getByText(`site now leads to /ipfs/${Hash}.`).waitFor();
     await page.goto(`${server.admin}/admin/files`);
     await page.getByRole("button", { name: "More on many" }).click();
     await page.getByText(`https://dweb.link/ipfs/${Hash}?filename=many`).waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
     await page.getByLabel("Key").selectOption({ label: `site, now /ipfs/${Hash.slice(0, 3)}…${Hash.slice(-7)}` });
     await confirmed(page, "Publish");
-    await page.getByText(/^\/ipns\/.* leads to it now\.$/).waitFor();
+    await page.getByText(/^\/ipns\/.* now leads to it\.$/).waitFor();
   });
 });
 
-test("a store that hosts share is shown with its engines and what was asked of it", async () => {
+test("the page of a shared store shows its engines and the requests to them", async () => {
   const requests = [
     { kind: "put", count: 7, repeated: 1, failed: 0 },
     { kind: "get", count: 3, repeated: 0, failed: 0 },
   ];
-  const told = {
+  const status = {
     is_shared: true,
     engines: [
       { kind: "objects", place: "s3://modhost/content/" },
@@ -240,7 +241,7 @@ test("a store that hosts share is shown with its engines and what was asked of i
   };
   await using tab = await opened(browser, `${server.admin}/admin/`);
   const { page } = tab;
-  await page.route("**/admin/api/node/store", (route) => route.fulfill({ json: told }));
+  await page.route("**/admin/api/node/store", (route) => route.fulfill({ json: status }));
   await page.goto(`${server.admin}/admin/node`);
   const table = page.getByRole("table", { name: "Requests to the object store" });
   await table.getByRole("row", { name: /put.*7.*1.*0/ }).waitFor();

@@ -1,7 +1,7 @@
 /**
- * `npm run test:browser`: what pages of apps, of other ports and of other names can do to the
- * dashboard, in a browser that is let into it. Chromium gives each of them all that it has:
- * scripts, windows, frames, workers, streams.
+ * `npm run test:browser`: tests what pages of apps, of other ports and of other names can do to the
+ * dashboard in a browser that has access to it. Chromium offers each of them everything it has:
+ * scripts, windows, frames, workers and streams.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -11,7 +11,10 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { DESK, launched } from "./pages.ts";
 import { Server } from "./server.ts";
 
-/** Each attempt returns what it got; "KEY" stands for a page key that it has read. */
+/**
+ * Attacks on the dashboard. Each attempt returns what it got. "KEY" stands for a page key that it
+ * has read.
+ */
 const attempts = `
 const keyOf = (page) => page?.querySelector?.("meta[name=page-key]")?.getAttribute("content") || undefined;
 const within = (work) => Promise.race([work, new Promise((go) => setTimeout(() => go("nothing came"), 2500))]);
@@ -80,8 +83,8 @@ window.attack = async (bases) => {
 };`;
 
 /**
- * A service worker that adds the header which keeps a page and the windows it opens in one browsing
- * context group.
+ * A service worker that adds a header to its pages. The header puts a page and the windows it opens
+ * into one browsing context group.
  */
 const worker = `
 self.addEventListener("install", () => self.skipWaiting());
@@ -94,17 +97,16 @@ self.addEventListener("fetch", (event) => {
 });`;
 
 const page = "<!doctype html><body><script src='attempts.js'></script>";
-const answers: Readonly<Record<string, readonly [string, string]>> = {
+const responses: Readonly<Record<string, readonly [string, string]>> = {
   "": ["text/html", page],
   "attempts.js": ["text/javascript", attempts],
   "worker.js": ["text/javascript", worker],
 };
 
 /**
- * The app of a stranger. It serves its pages with and without a header that keeps windows in one
- * group.
+ * An untrusted app. It serves its pages with and without a header that puts windows into one group.
  */
-const stranger = `const answers = ${JSON.stringify(answers)};
+const stranger = `const answers = ${JSON.stringify(responses)};
 export default (module) => module.provides("http", { route: {
   "GET /*": (_event, name = "") => {
     const [type, body] = answers[name.replace(/^coop\\//, "")] ?? [];
@@ -124,7 +126,7 @@ const elsewherePort = () => (elsewhere.address() as { port: number }).port;
 before(async () => {
   elsewhere = createServer((request, response) => {
     received.push(request);
-    const [type = "text/plain", body = ""] = answers[(request.url ?? "").slice(1)] ?? [];
+    const [type = "text/plain", body = ""] = responses[(request.url ?? "").slice(1)] ?? [];
     response.setHeader("Content-Type", type);
     if (request.url?.startsWith("/toss")) response.setHeader("Set-Cookie", request.url.slice("/toss?".length));
     response.end(body);
@@ -145,7 +147,7 @@ after(async () => {
 
 /** Makes all attempts from the page, and asserts that none has read or changed anything. */
 async function holds(page: Page): Promise<void> {
-  // Responses of another origin belong to that origin, so they prove nothing here.
+  // Responses of the attacker's own origin prove nothing here.
   const isOfApps = new URL(page.url()).port === String(server.port);
   const bases = [
     ...(isOfApps ? [""] : []),
@@ -168,15 +170,15 @@ async function inContext(use: (context: BrowserContext) => Promise<void>): Promi
   }
 }
 
-describe("a page cannot read or use the Admin API, and cannot look into the dashboard", () => {
+describe("a page cannot read or use the Admin API and cannot see the dashboard", () => {
   for (const [name, address] of [
-    ["when it is an app's, at localhost", () => `http://localhost:${server.port}/stranger/`],
-    ["when it is an app's, at 127.0.0.1", () => `http://127.0.0.1:${server.port}/stranger/`],
+    ["if it is a page of an app at localhost", () => `http://localhost:${server.port}/stranger/`],
+    ["if it is a page of an app at 127.0.0.1", () => `http://127.0.0.1:${server.port}/stranger/`],
     [
-      "when it is an app's and shares a browsing context group with the windows it opens",
+      "if it is a page of an app that shares a browsing context group with the windows it opens",
       () => `http://localhost:${server.port}/stranger/coop/`,
     ],
-    ["when it is at another port of this machine", () => `http://localhost:${elsewherePort()}/`],
+    ["if it is at another port of this machine", () => `http://localhost:${elsewherePort()}/`],
   ] as const) {
     test(name, async () => {
       await inContext(async (context) => {
@@ -187,7 +189,7 @@ describe("a page cannot read or use the Admin API, and cannot look into the dash
     });
   }
 
-  test("when its service worker adds the header that keeps the windows it opens in its group", async () => {
+  test("if its service worker adds the header that puts the windows it opens into its group", async () => {
     await inContext(async (context) => {
       const page = await context.newPage();
       await page.goto(`${server.base}/stranger/`);
@@ -196,17 +198,17 @@ describe("a page cannot read or use the Admin API, and cannot look into the dash
       assert.equal(
         await page.evaluate("crossOriginIsolated || window.attack !== undefined"),
         true,
-        "the worker answers",
+        "the worker responds",
       );
       await holds(page);
     });
   });
 });
 
-describe("the dashboard is reached", () => {
+describe("the dashboard is reachable", () => {
   for (const [name, address, shown] of [
-    ["by its own address", () => `${server.admin}/`, "/admin/"],
-    ["by its path at a port of apps", () => `${server.base}/admin/modules?search=sh`, "/admin/modules?search=sh"],
+    ["at its own address", () => `${server.admin}/`, "/admin/"],
+    ["at its path on a port of apps", () => `${server.base}/admin/modules?search=sh`, "/admin/modules?search=sh"],
   ] as const) {
     test(name, async () => {
       await inContext(async (context) => {
@@ -218,7 +220,7 @@ describe("the dashboard is reached", () => {
     });
   }
 
-  test("by the link of the start page, though that is of another origin", async () => {
+  test("by the link of the start page, which has another origin", async () => {
     await inContext(async (context) => {
       const page = await context.newPage();
       await page.goto(`${server.base}/`);
@@ -229,8 +231,8 @@ describe("the dashboard is reached", () => {
   });
 });
 
-describe("a session", () => {
-  test("cannot be used or replaced by servers at other ports, to which the browser sends its cookie", async () => {
+describe("a session of the dashboard", () => {
+  test("cannot be used or replaced by servers at other ports, although the browser sends them its cookie", async () => {
     const headers = { "Content-Type": "application/json" };
     const make = async (name: string) => {
       const body = JSON.stringify({ name, scopes: "admin" });
@@ -241,8 +243,8 @@ describe("a session", () => {
     const other = await make("eve");
     const signIn = async (page: Page, token: string) => {
       const sent = { Authorization: `Bearer ${token}`, "X-Modhost-Admin": "1" };
-      const answer = `fetch("/admin/session", { method: "POST", headers: ${JSON.stringify(sent)} }).then((each) => each.json())`;
-      const { page_key } = (await page.evaluate(answer)) as { page_key: string };
+      const attempt = `fetch("/admin/session", { method: "POST", headers: ${JSON.stringify(sent)} }).then((each) => each.json())`;
+      const { page_key } = (await page.evaluate(attempt)) as { page_key: string };
       await page.evaluate(`localStorage.setItem("modhost-page-key", ${JSON.stringify(page_key)})`);
     };
     let tossed = "";

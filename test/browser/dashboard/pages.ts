@@ -1,4 +1,4 @@
-/** What the tests of the dashboard do in a browser, in the words of somebody who looks at it. */
+/** Actions of a user in a browser, for the tests of the dashboard. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -34,8 +34,8 @@ export function launched(): Promise<Browser> {
 }
 
 /**
- * A tab that fails the test when its page throws, logs an error, breaks its policy or asks for
- * anything elsewhere.
+ * Opens a tab that fails the test if its page throws, logs an error, violates its policy or
+ * requests anything from another server.
  */
 export async function opened(browser: Browser, url: string, options: BrowserContextOptions = DESK) {
   const context = await browser.newContext(options);
@@ -44,8 +44,8 @@ export async function opened(browser: Browser, url: string, options: BrowserCont
   const { origin } = new URL(url);
   page.on("pageerror", ({ message }) => faults.push(message));
   page.on("console", (message) => {
-    // What a browser itself says of an answer that is no success, or of a server that is away, is
-    // part of some tests.
+    // The browser's own messages about an error status or an unreachable server are part of some
+    // tests.
     if (message.type() === "error" && !/Failed to load resource|net::ERR/.test(message.text()))
       faults.push(message.text());
   });
@@ -64,15 +64,15 @@ export async function opened(browser: Browser, url: string, options: BrowserCont
   };
 }
 
-/** Waits until nothing of the page says that it is loading. */
+/** Waits until no part of the page shows that it is loading. */
 export async function settled(page: Page): Promise<void> {
   await page.locator("main h1").waitFor();
   await page.locator(".loading").first().waitFor({ state: "detached" });
 }
 
 /**
- * Presses a button of the dialog that is open, and waits until that has closed. Until then what
- * lies behind it takes no focus: text that a test fills in there goes to the dialog.
+ * Presses a button of the open dialog and waits until the dialog has closed. Until then the page
+ * behind it gets no focus: text that a test fills in there would go to the dialog.
  */
 export async function confirmed(page: Page, button: string): Promise<void> {
   const dialog = page.getByRole("dialog");
@@ -81,8 +81,8 @@ export async function confirmed(page: Page, button: string): Promise<void> {
 }
 
 /**
- * What a checker of accessibility finds. The policy of the page lets no script in: it is checked
- * without.
+ * Returns the findings of an accessibility checker. The policy of the page would block the
+ * checker's script, so the policy is turned off.
  */
 export async function faultsOfAccess(page: Page): Promise<string[]> {
   const { violations } = (await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] })`)) as {
@@ -93,7 +93,7 @@ export async function faultsOfAccess(page: Page): Promise<string[]> {
   );
 }
 
-/** The bytes of the page's heap that are in use, after what is not needed has gone. */
+/** Returns the used bytes of the page's heap after a garbage collection. */
 export async function heapOf(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
   await session.send("HeapProfiler.collectGarbage");

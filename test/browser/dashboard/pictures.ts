@@ -1,4 +1,4 @@
-/** Pictures of the dashboard for the guides, of a server that has something to show. */
+/** Takes pictures of the dashboard for the guides, on a server with some data. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -6,7 +6,7 @@ import type { Browser, BrowserContextOptions } from "playwright-core";
 import { DESK, opened, PHONE, settled } from "./pages.ts";
 import { Server } from "./server.ts";
 
-/** Samples of the last hour are made each ten seconds: with fewer a plot shows nothing. */
+/** A plot with fewer samples shows nothing. Each takes ten seconds. */
 const SAMPLES = 4;
 const SAMPLE = 10_000;
 
@@ -18,7 +18,10 @@ const pictures: readonly { name: string; path: string; holds: string; options: B
   { name: "files-phone", path: "files", holds: "film.mp4", options: PHONE },
 ];
 
-/** Writes `dashboard-*.png`. @throws AssertionError when a page lacks what it should show */
+/**
+ * Writes `dashboard-*.png`.
+ * @throws AssertionError if a page lacks something that it should show
+ */
 export async function takePictures(browser: Browser, folder: string): Promise<void> {
   await using server = await Server.started();
   await using peer = await Server.started();
@@ -31,7 +34,7 @@ export async function takePictures(browser: Browser, folder: string): Promise<vo
     await using tab = await opened(browser, `${server.admin}/admin/${path}`, { locale: "en-GB", ...options });
     await settled(tab.page);
     await tab.page.getByText(holds).first().waitFor();
-    // Figures of the overview come each second.
+    // The overview gets new metrics each second.
     await wait(path === "" ? 20_000 : 1500);
     const file = join(folder, `dashboard-${name}.png`);
     const { length } = await tab.page.screenshot({ path: file });
@@ -73,17 +76,17 @@ async function visit({ base }: Server, round: number): Promise<void> {
 const get = async (url: string) => void (await (await fetch(url)).arrayBuffer());
 
 async function rpc(server: Server, command: string, body?: FormData): Promise<unknown> {
-  const answer = await fetch(`${server.base}/api/v0/${command}`, { method: "POST", ...(body && { body }) });
-  assert.equal(answer.status, 200, command);
-  return JSON.parse((await answer.text()) || "null");
+  const response = await fetch(`${server.base}/api/v0/${command}`, { method: "POST", ...(body && { body }) });
+  assert.equal(response.status, 200, command);
+  return JSON.parse((await response.text()) || "null");
 }
 
 async function admin(server: Server, path: string, body: unknown): Promise<void> {
   const headers = { "Content-Type": "application/json" };
-  const answer = await fetch(`${server.admin}/admin/api/${path}`, {
+  const response = await fetch(`${server.admin}/admin/api/${path}`, {
     method: "POST",
     headers,
     body: JSON.stringify(body),
   });
-  await answer.arrayBuffer();
+  await response.arrayBuffer();
 }

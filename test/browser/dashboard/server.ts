@@ -1,6 +1,6 @@
 /**
- * The program as its user runs it, with a node on loopback, for a browser to look at: it can be
- * killed and started again.
+ * Starts the program as a user would, with a node on the loopback, for tests in a browser. It can
+ * be killed and started again.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,9 +12,9 @@ import { promisify } from "node:util";
 import { freePort } from "#test/support/free_port.ts";
 import { launcher, nodeLauncher } from "#test/support/launchers.ts";
 
-export const shop = (answer: string) => `export default (module) => {
+export const shop = (greeting: string) => `export default (module) => {
   module.provides("http", { route: {
-    "GET /": () => ${JSON.stringify(answer)},
+    "GET /": () => ${JSON.stringify(greeting)},
     "GET /fail": () => { throw new Error("out of stock"); },
     "GET /items/*": (_event, name) => name,
     "GET /say/*": (_event, name) => module.log.warn("said %s\\nand more\\nand more", name),
@@ -34,7 +34,7 @@ export class Server implements AsyncDisposable {
     this.adminPort = adminPort;
   }
 
-  /** @throws Error when it does not start */
+  /** @throws Error if it does not start */
   static async started(): Promise<Server> {
     const server = new Server(await mkdtemp(join(tmpdir(), "modhost-browser-")), await freePort(), await freePort());
     const environment = { ...process.env, IPFS_PATH: server.repo };
@@ -87,13 +87,13 @@ export class Server implements AsyncDisposable {
     child.stderr.on("data", (piece: Buffer) => {
       said = `${said}${piece}`.slice(-10_000);
     });
-    while (!(await this.#answers())) {
+    while (!(await this.#isReady())) {
       if (child.exitCode !== null) throw new Error(`The server did not start:\n${said}`);
       await wait(100);
     }
   }
 
-  /** As a crash does. */
+  /** Kills the server, as a crash would. */
   async kill(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -106,8 +106,8 @@ export class Server implements AsyncDisposable {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  async #answers(): Promise<boolean> {
-    const answer = await fetch(`${this.base}/health/ready`).catch(() => undefined);
-    return answer?.status === 200;
+  async #isReady(): Promise<boolean> {
+    const response = await fetch(`${this.base}/health/ready`).catch(() => undefined);
+    return response?.status === 200;
   }
 }

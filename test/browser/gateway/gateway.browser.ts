@@ -1,6 +1,6 @@
 /**
- * `npm run test:browser -- gateway`: what the gateway serves, in a browser: pages, sound that is
- * sought in, websites, workers.
+ * `npm run test:browser -- gateway`: tests content of the gateway in a browser: pages, seeking in
+ * sound, websites and workers.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { startHost, type TestHost } from "#test/support/host.ts";
 import { DESK, faultsOfAccess, launched, PHONE } from "../dashboard/pages.ts";
 
 const MANY = 10_000;
-/** Of the sound: an hour of a quiet tone. */
+/** Length of the sound, a quiet tone, in seconds. */
 const SECONDS = 3600;
 const RATE = 8000;
 
@@ -76,7 +76,7 @@ async function fill(node: Node): Promise<void> {
     ]);
 }
 
-/** Answers everything below itself in its own words. */
+/** The source of a worker that responds to all requests below it with a text of its own. */
 const worker = (site: string): string => `
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
@@ -85,7 +85,7 @@ self.addEventListener("fetch", (event) => {
 });
 `;
 
-/** One channel of 8 bits, as players know it without a codec. */
+/** Makes a WAV file with one channel of 8 bits, which browsers play without a codec. */
 function wave(): Uint8Array {
   const length = SECONDS * RATE;
   const bytes = Buffer.alloc(44 + length, 0x80);
@@ -105,10 +105,7 @@ function wave(): Uint8Array {
   return bytes;
 }
 
-/**
- * An address of the path gateway, which has no websites: an address of the network has no hosts
- * below it.
- */
+/** Returns a URL of the path gateway, which serves no websites: an IP address has no subdomains. */
 const path = (rest: string) => `http://127.0.0.1:${host.http}${rest}`;
 const siteOf = (name: string) => `http://${cids[name]}.ipfs.localhost:${host.http}`;
 
@@ -130,13 +127,13 @@ const looks: readonly [string, BrowserContextOptions][] = [
   ["phone-dark", { ...PHONE, colorScheme: "dark" }],
 ];
 
-describe("the page of a directory", () => {
+describe("the listing of a directory", () => {
   for (const [look, options] of looks) {
-    test(`is whole, within the width of the window, and usable without seeing it: ${look}`, async () => {
+    test(`shows everything within the width of the window and is accessible: ${look}`, async () => {
       const pages = {
         things: [path(`/ipfs/${cids.things}/`), "photos of summer"],
         below: [path(`/ipfs/${cids.things}/photos%20of%20summer/2020/`), "beach.jpg"],
-        empty: [path(`/ipfs/${cids.empty}/`), "Nothing is in here"],
+        empty: [path(`/ipfs/${cids.empty}/`), "This directory is empty"],
         missing: [path(`/ipfs/${cids.things}/nowhere`), "404"],
         bad: [path("/ipfs/nothing"), "400"],
       };
@@ -156,7 +153,7 @@ describe("the page of a directory", () => {
     });
   }
 
-  test("leads up by its breadcrumbs and into its entries, by keys alone", async () => {
+  test("leads up by its breadcrumbs and into its entries with the keyboard alone", async () => {
     await using open = await tab();
     const { page } = open;
     await page.goto(path(`/ipfs/${cids.things}/photos%20of%20summer/2020/`));
@@ -168,7 +165,7 @@ describe("the page of a directory", () => {
     assert.ok(page.url().endsWith("/photos%20of%20summer/2020/"), page.url());
   });
 
-  test(`of ${MANY} entries is whole`, async () => {
+  test(`with ${MANY} entries shows all of them`, async () => {
     await using open = await tab();
     await open.page.goto(path(`/ipfs/${cids.many}/`));
     assert.equal(await open.page.locator("tbody tr").count(), MANY);
@@ -176,7 +173,7 @@ describe("the page of a directory", () => {
   });
 });
 
-test("sound is sought in: the browser asks for the ranges that it plays", async () => {
+test("seeking in sound works: the browser requests the ranges that it plays", async () => {
   await using open = await tab();
   const { page } = open;
   const ranges: string[] = [];
@@ -205,7 +202,7 @@ test("sound is sought in: the browser asks for the ranges that it plays", async 
 });
 
 describe("a website on a host of its own", () => {
-  test("has its pages, its redirects, its rewrites and its own page for what is not there", async () => {
+  test("serves its pages, redirects, rewrites and its own page for missing paths", async () => {
     await using open = await tab();
     const { page } = open;
     const shows = async (rest: string, heading: string, status: number) => {
@@ -220,32 +217,32 @@ describe("a website on a host of its own", () => {
     await shows("/nowhere", "nothing of one is here", 404);
   });
 
-  test("is where its path at localhost leads", async () => {
+  test("is the target of the redirect from its path at localhost", async () => {
     await using open = await tab();
     await open.page.goto(`http://localhost:${host.http}/ipfs/${cids.two}/`);
     assert.equal(open.page.url(), `${siteOf("two")}/`);
   });
 
-  test("keeps its worker and what it stores to itself", async () => {
+  test("cannot reach the workers and the storage of other websites", async () => {
     await using open = await tab();
     const { page } = open;
     const register = `navigator.serviceWorker.register("/worker.js").then(() => navigator.serviceWorker.ready).then(() =>
       new Promise((go) => navigator.serviceWorker.controller ? go() : navigator.serviceWorker.addEventListener("controllerchange", go)))`;
-    const asked = `fetch("/asked").then(async (answer) => answer.status + " " + (answer.ok ? await answer.text() : ""))`;
+    const request = `fetch("/asked").then(async (answer) => answer.status + " " + (answer.ok ? await answer.text() : ""))`;
     await page.goto(siteOf("one"));
     await page.evaluate(register);
     await page.evaluate(`localStorage.setItem("secret", "of one")`);
-    assert.equal(await page.evaluate(asked), "200 the worker of one");
+    assert.equal(await page.evaluate(request), "200 the worker of one");
     await page.goto(siteOf("two"));
-    assert.equal(await page.evaluate(asked), "404 ");
+    assert.equal(await page.evaluate(request), "404 ");
     assert.equal(await page.evaluate(`localStorage.getItem("secret")`), null);
     await page.evaluate(register);
-    assert.equal(await page.evaluate(asked), "200 the worker of two");
+    assert.equal(await page.evaluate(request), "200 the worker of two");
     await page.goto(siteOf("one"));
-    assert.equal(await page.evaluate(asked), "200 the worker of one");
+    assert.equal(await page.evaluate(request), "200 the worker of one");
   });
 
-  test("has no worker for a root on a path gateway, nor one for others there", async () => {
+  test("cannot register a worker for its own root or for others on a path gateway", async () => {
     await using open = await tab();
     const { page } = open;
     const registered = (script: string, options: string) =>
@@ -253,7 +250,7 @@ describe("a website on a host of its own", () => {
         `navigator.serviceWorker.register("${script}", ${options}).then(() => "taken", (error) => error.name)`,
       );
     await page.goto(path(`/ipfs/${cids.one}/`));
-    // A worker steers what is below its script, unless a header of the gateway lets it.
+    // A worker controls only what is below its script, unless a header of the gateway allows more.
     assert.equal(await registered(`/ipfs/${cids.one}/worker.js`, `{ scope: "/ipfs/" }`), "SecurityError");
     assert.equal(await registered(`/ipfs/${cids.one}`, "{}"), "TypeError");
     assert.equal(await registered(`/ipfs/${cids.one}/worker.js`, `{ scope: "/ipfs/${cids.two}/" }`), "SecurityError");

@@ -1,6 +1,6 @@
 /**
- * `npm run test:browser -- gateway/rpc`: in a browser, no page of content can call the RPC of the
- * same server.
+ * `npm run test:browser -- gateway/rpc`: tests in a browser that no page of content can call the
+ * RPC of the same server.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -11,7 +11,8 @@ import { startHost, type TestHost } from "#test/support/host.ts";
 
 let browser: Browser;
 /**
- * `led`: localhost has a host for each root. `flat`: roots have no hosts, as at network addresses.
+ * `led`: paths at localhost redirect to a host for each root. `flat`: roots have no hosts of their
+ * own, as at IP addresses.
  */
 const hosts: Record<string, TestHost> = {};
 const cids: Record<string, string> = {};
@@ -78,7 +79,7 @@ before(async () => {
         https_ports: [],
         node_offline: true,
         gateway_public_gateways: gateways,
-        // Trusted as an operator's own name is: without the sandbox its pages could call.
+        // Trusted like a name of the operator: without the sandbox, its pages could call the API.
         api_hosts: ["box.test"],
       },
     });
@@ -90,13 +91,13 @@ after(async () => {
 });
 
 const portOf = (name: string) => hosts[name]?.http ?? 0;
-/** All URLs by which a page can name the API. */
+/** Returns all URLs at which a page can reach the API. */
 const bases = (name: string) => ["127.0.0.1", "localhost", "[::1]"].map((each) => `http://${each}:${portOf(name)}`);
 
 /** Asserts that only this test has created keys. */
 async function assertUncalled(name: string): Promise<void> {
-  const answer = await fetch(`http://127.0.0.1:${portOf(name)}/api/v0/key/list`, { method: "POST" });
-  const { Keys } = (await answer.json()) as { Keys: { Name: string }[] };
+  const response = await fetch(`http://127.0.0.1:${portOf(name)}/api/v0/key/list`, { method: "POST" });
+  const { Keys } = (await response.json()) as { Keys: { Name: string }[] };
   assert.deepEqual(
     Keys.map((key) => key.Name),
     ["self"],
@@ -141,18 +142,18 @@ async function assertContained(page: Page, name: string, who: string): Promise<v
     for (const [kind, source] of Object.entries({ srcdoc: "srcdoc", blob: "blob", data: "data", blank: "blank" })) {
       const frame = document.createElement("iframe");
       const text = "<script>" + ${JSON.stringify(attack.replaceAll("</", "<\\/"))} + "attack('${who}-" + kind + "', " + JSON.stringify(bases) + ").then((seen) => parent.postMessage({ kind: '" + kind + "', seen }, '*'))<\\/script>";
-      const told = new Promise((go) => { addEventListener("message", ({ data }) => data.kind === kind && go(data.seen)); setTimeout(() => go(["no TypeError"]), 5000); });
+      const reported = new Promise((go) => { addEventListener("message", ({ data }) => data.kind === kind && go(data.seen)); setTimeout(() => go(["no TypeError"]), 5000); });
       if (kind === "srcdoc") frame.srcdoc = text;
       else if (kind === "blob") frame.src = URL.createObjectURL(new Blob([text], { type: "text/html" }));
       else if (kind === "data") frame.src = "data:text/html," + encodeURIComponent(text);
       document.body.append(frame);
       if (kind === "blank") { const inner = frame.contentDocument; if (inner) { inner.open(); inner.write(text); inner.close(); } }
-      seen["frame " + kind] = await told;
+      seen["frame " + kind] = await reported;
     }
     return seen;
   })()`);
   for (const seen of Object.values(made as Record<string, unknown>)) refused(seen);
-  // A form in a tab of its own, which the page keeps.
+  // The page opens a tab with a form.
   const popup = page.waitForEvent("popup");
   await page.evaluate(`(() => {
     const form = document.createElement("form");
@@ -166,14 +167,14 @@ async function assertContained(page: Page, name: string, who: string): Promise<v
   await tab.close();
 }
 
-describe("a page of content that a browser opens", () => {
+describe("a page of content in a browser", () => {
   for (const name of ["127.0.0.1", "localhost", "[::1]"]) {
-    test(`at ${name} is redirected to a host of its own, and cannot call the API`, async () => {
+    test(`at ${name} is redirected to a host of its own and cannot call the API`, async () => {
       await using open = await opened(`http://${name}:${portOf("led")}/ipfs/${cids.site}/page.html`);
       const own = `http://${cids.site}.ipfs.localhost:${portOf("led")}`;
       assert.equal(open.page.url(), `${own}/page.html`);
       await assertContained(open.page, "led", "led");
-      // Here it has a worker that answers for its own pages, and for nothing else.
+      // On this host it has a worker that responds for its own pages, and for nothing else.
       const registered = `navigator.serviceWorker.register("/worker.js").then(() => navigator.serviceWorker.ready).then(() => "taken")`;
       assert.equal(await open.page.evaluate(registered), "taken");
       await open.page.goto(`${own}/?by-worker=sw`);
@@ -185,7 +186,7 @@ describe("a page of content that a browser opens", () => {
   }
 
   for (const name of ["127.0.0.1", "localhost", "[::1]", "box.test"]) {
-    test(`at ${name} is sandboxed where roots have no hosts, and cannot call the API`, async () => {
+    test(`at ${name}, where roots have no hosts, is sandboxed and cannot call the API`, async () => {
       const url = `http://${name}:${portOf("flat")}/ipfs/${cids.site}`;
       await using open = await opened(`${url}/page.html`);
       const { page } = open;

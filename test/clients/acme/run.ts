@@ -1,7 +1,7 @@
 /**
- * `npm run test:acme [-- --pebble PATH]`: certificates by ACME from Pebble, which refuses what is
- * not exactly right, and some nonces that are. PATH is the program or its folder;
- * `pebble-challtestsrv`, its name server, is beside it.
+ * `npm run test:acme [-- --pebble PATH]`: gets certificates by ACME from Pebble, which rejects
+ * everything that is not exactly right, and some valid nonces. PATH is the program or its folder;
+ * its name server `pebble-challtestsrv` has to be in the same folder.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -52,12 +52,12 @@ async function until<T>(what: string, look: () => Promise<T | undefined>): Promi
   for (;;) {
     const value = await look().catch(() => undefined);
     if (value !== undefined) return value;
-    if (Date.now() > end) throw new Error(`not within two minutes: ${what}`);
+    if (Date.now() > end) throw new Error(`gave up after two minutes of waiting for this: ${what}`);
     await pause(100);
   }
 }
 
-/** The issuer of what a client is shown that asks for a name. */
+/** Resolves to the issuer of the certificate that a client gets for a name. */
 async function issuerOf(port: number, servername: string): Promise<string> {
   const socket = connect({ port, host: "127.0.0.1", servername, rejectUnauthorized: false });
   await once(socket, "secureConnect");
@@ -154,7 +154,9 @@ const cases = [
 let passed = 0;
 let failed = 0;
 if (pebble === undefined) {
-  console.log("left out: no pebble. Build it with Go: go install github.com/letsencrypt/pebble/v2/cmd/...@latest");
+  console.log(
+    "left out: Pebble is not installed. Build it with Go: go install github.com/letsencrypt/pebble/v2/cmd/...@latest",
+  );
 }
 for (const [challenge, isBound] of pebble === undefined ? [] : cases) {
   const name = `${challenge}${isBound ? ", bound account" : ""}`;

@@ -1,4 +1,4 @@
-/** What a family of random calls consists of. */
+/** The parts of a family of random calls. */
 import type { SentPart } from "#test/unit/modules/mod_http_api/support.ts";
 import type { Random } from "./random.ts";
 
@@ -6,7 +6,7 @@ export const levels = ["0.9", "0.43"] as const;
 export type Level = (typeof levels)[number];
 
 export interface Call {
-  /** After `/api/v0/`, with its query; of a gateway's request all of its path. */
+  /** Path after `/api/v0/` with its query; for a request to the gateway, the whole path. */
   readonly path: string;
   /** A request to the gateway. */
   readonly gateway?: { readonly method: string; readonly headers: Readonly<Record<string, string>> };
@@ -14,7 +14,7 @@ export interface Call {
   readonly parts?: readonly SentPart[];
 }
 
-export interface Answer {
+export interface CallResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
@@ -31,8 +31,8 @@ export interface Compared {
 }
 
 /**
- * Calls that are sent one after the other, as long as both answer the same. A yield returns what
- * the reference answered.
+ * Calls that are sent one after the other, as long as both servers respond in the same way. A yield
+ * returns the response of the reference.
  */
 export type Case = Generator<Call, void, Compared>;
 
@@ -42,14 +42,14 @@ export interface Step {
   readonly ours: Compared;
 }
 
-/** A step of which the answers differ. */
+/** A step whose responses differ. */
 export interface Difference extends Step {
   readonly level: Level;
-  /** The steps of the case up to this one. */
+  /** The steps of the case up to and including this one. */
   readonly steps: readonly Step[];
 }
 
-/** A difference that is meant. */
+/** A reason for differences that are intended. */
 export interface Explanation {
   readonly reason: string;
   readonly applies: (difference: Difference) => boolean;
@@ -61,24 +61,24 @@ export interface Family {
   readonly levels?: readonly Level[];
   /** Calls that are sent once, before all cases. */
   readonly before?: readonly Call[];
-  /** Cases by name that are played before the random ones. */
+  /** Named cases that are played before the random ones. */
   readonly fixed?: (level: Level) => Iterable<readonly [name: string, calls: Case]>;
-  /** A random case. `at` is different for each case of a run. */
+  /** Makes a random case. `at` is different for each case of a run. */
   readonly random: (random: Random, level: Level, at: number) => Case;
   /** Default: `comparedByDefault`. */
-  readonly compare?: (answer: Answer) => Compared;
+  readonly compare?: (response: CallResponse) => Compared;
   readonly explained: readonly Explanation[];
-  /** How many random cases of each level are recorded for `npm test`. */
+  /** Number of random cases of each level that are recorded for `npm test`. */
   readonly recorded: number;
 }
 
-/** Compares statuses and bodies, and takes the text of a failure for the refusal. */
-export function comparedByDefault({ status, body, late }: Answer): Compared {
+/** Compares statuses and bodies. The text of a failure becomes `refusal`. */
+export function comparedByDefault({ status, body, late }: CallResponse): Compared {
   if (status >= 400) return { response: String(status), refusal: messageIn(body.toString()) };
   return { response: `${status} ${body.toString()}`, refusal: late };
 }
 
-/** The message of a failure; the whole text where it is none. */
+/** Returns the message of a failure, or the whole text if there is none. */
 export function messageIn(text: string): string {
   try {
     const { Message } = JSON.parse(text) as { Message?: unknown };

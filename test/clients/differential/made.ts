@@ -1,4 +1,4 @@
-/** What families have in common: parts of a body, options, and fields of answers. */
+/** Helpers of several families: parts of a body, options, and fields of responses. */
 import type { SentPart } from "#test/unit/modules/mod_http_api/support.ts";
 import type { Compared } from "./family.ts";
 import type { Random } from "./random.ts";
@@ -10,18 +10,18 @@ export const upload = (content: SentPart["content"]): SentPart => ({
   ...(content !== undefined && { content }),
 });
 
-/** Each option with a probability, as the end of a query. */
+/** Adds each option with a probability, as the end of a query. */
 export const flags = (random: Random, options: readonly string[], probability = 0.3): string =>
   random
     .some(probability, options)
     .map((option) => `&${option}`)
     .join("");
 
-/** A field of a successful answer that is one object in JSON. */
-export function fieldOf({ response: answer, refusal }: Compared, name: string): string | undefined {
-  if (refusal !== undefined || !answer.startsWith("200 {")) return undefined;
+/** Returns a field of a successful response that is one object in JSON. */
+export function fieldOf({ response: text, refusal }: Compared, name: string): string | undefined {
+  if (refusal !== undefined || !text.startsWith("200 {")) return undefined;
   try {
-    const value = (JSON.parse(answer.slice(4)) as Record<string, unknown>)[name];
+    const value = (JSON.parse(text.slice(4)) as Record<string, unknown>)[name];
     return typeof value === "string" ? value : undefined;
   } catch {
     return undefined;

@@ -1,7 +1,9 @@
-/** Plays the cases of a family to the reference, or to a recording of it, and to this node. */
+/**
+ * Plays the cases of a family against this node, and against the reference or a recording of it.
+ */
 import {
-  type Answer,
   type Call,
+  type CallResponse,
   type Case,
   type Compared,
   comparedByDefault,
@@ -19,11 +21,11 @@ export interface NamedCase {
 
 export interface Selection {
   readonly seed: number;
-  /** How many random cases. */
+  /** Number of random cases. */
   readonly count: number;
 }
 
-/** The fixed cases of a family, and as many random ones as are wanted. */
+/** Yields the fixed cases of a family, and as many random ones as selected. */
 export function* casesOf({ fixed, random }: Family, level: Level, { seed, count }: Selection): Generator<NamedCase> {
   for (const [name, calls] of fixed?.(level) ?? []) yield { name, calls };
   for (let at = 0; at < count; at += 1) {
@@ -31,26 +33,26 @@ export function* casesOf({ fixed, random }: Family, level: Level, { seed, count 
   }
 }
 
-/** Answers the calls of a case. */
+/** Sends a call and returns the comparable part of the response. */
 export type Responder = (call: Call) => Promise<Compared>;
 
 export const responder =
-  ({ compare = comparedByDefault }: Family, ask: (call: Call) => Promise<Answer>): Responder =>
+  ({ compare = comparedByDefault }: Family, ask: (call: Call) => Promise<CallResponse>): Responder =>
   async (call) =>
     compare(await ask(call));
 
 export interface Outcome {
   readonly name: string;
-  /** How many calls were made. */
+  /** Number of calls that were sent. */
   readonly calls: number;
-  /** Refusals in other words, which end no case. */
+  /** Errors with different texts, which do not end the case. */
   readonly otherWords: readonly Difference[];
   readonly difference: Difference | undefined;
-  /** Why the difference is meant. */
+  /** The reason why the difference is intended. */
   readonly reason: string | undefined;
 }
 
-/** Sends the calls of a case to both, up to the first difference. */
+/** Sends the calls of a case to both servers, up to the first difference. */
 export async function play(
   { explained }: Family,
   level: Level,
@@ -79,9 +81,9 @@ export async function play(
   return { name, calls: steps.length, otherWords, difference: undefined, reason: undefined };
 }
 
-/** A refusal begins a line of its own. */
-export const textOf = ({ response: answer, refusal }: Compared): string =>
-  refusal === undefined ? answer : `${answer}${REFUSAL}${refusal}`;
+/** The error text is on a line of its own. */
+export const textOf = ({ response: text, refusal }: Compared): string =>
+  refusal === undefined ? text : `${text}${REFUSAL}${refusal}`;
 
 const REFUSAL = "\n! ";
 

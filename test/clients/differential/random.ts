@@ -1,4 +1,4 @@
-/** Random choices that are the same for the same seed. */
+/** Random choices; the same seed gives the same choices. */
 import { seeded } from "#test/support/seeded.ts";
 
 export class Random {
@@ -8,7 +8,7 @@ export class Random {
     this.#next = seeded(seed);
   }
 
-  /** A whole number from `from` to `to`, both included. */
+  /** Returns an integer from `from` to `to`, inclusive. */
   int(from: number, to: number): number {
     return from + Math.floor(this.#next() * (to - from + 1));
   }
@@ -21,7 +21,7 @@ export class Random {
     return values[this.int(0, values.length - 1)] as T;
   }
 
-  /** Each value with this probability, without repetitions. */
+  /** Chooses each value with this probability, and none twice. */
   some<T>(probability: number, values: readonly T[]): T[] {
     return [...new Set(values.filter(() => this.chance(probability)))];
   }

@@ -1,4 +1,6 @@
-/** What the reference answered to some cases of each family, in `test/fixtures/differential`. */
+/**
+ * Records the reference's responses to some cases of each family in `test/fixtures/differential`.
+ */
 import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { type Call, type Compared, type Family, type Level, levels } from "./family.ts";
@@ -6,44 +8,44 @@ import { casesOf, comparedIn, type Outcome, play, type Responder, textOf } from 
 
 type ByLevel<T> = Partial<Record<Level, T>>;
 
-/** Texts of the answers of a case, one for each call. */
-type Answers = readonly string[];
+/** Texts of the responses of a case, one for each call. */
+type ResponseTexts = readonly string[];
 
 interface Recording {
   /** A digest of all calls. */
   readonly calls: ByLevel<string>;
-  /** Answers by the name of the case: one list for both levels, or one for each. */
-  readonly cases: Readonly<Record<string, Answers | ByLevel<Answers>>>;
+  /** Responses by the name of the case: one list for both levels, or one for each. */
+  readonly cases: Readonly<Record<string, ResponseTexts | ByLevel<ResponseTexts>>>;
 }
 
 const fileOf = ({ name }: Family) => new URL(`../../fixtures/differential/${name}.json`, import.meta.url);
 
 const read = async (family: Family) => JSON.parse(await readFile(fileOf(family), "utf8")) as Recording;
 
-const answersAt = (answers: Answers | ByLevel<Answers>, level: Level): Answers | undefined =>
-  Array.isArray(answers) ? answers : (answers as ByLevel<Answers>)[level];
+const responsesAt = (responses: ResponseTexts | ByLevel<ResponseTexts>, level: Level): ResponseTexts | undefined =>
+  Array.isArray(responses) ? responses : (responses as ByLevel<ResponseTexts>)[level];
 
 const recordedCases = (family: Family, level: Level) => casesOf(family, level, { seed: 1, count: family.recorded });
 
 /**
- * Plays the recorded cases of a family to the reference, and writes its answers beside those of the
- * other level.
+ * Plays the recorded cases of a family against the reference, and writes its responses next to
+ * those of the other level.
  */
 export async function record(family: Family, level: Level, reference: Responder): Promise<void> {
   const old = await read(family).catch((): Recording => ({ calls: {}, cases: {} }));
   const recorded: Record<string, string[]> = {};
   const calls = await walk(family, level, async (name, call) => {
-    const answer = await reference(call);
-    (recorded[name] ??= []).push(textOf(answer));
-    return answer;
+    const response = await reference(call);
+    (recorded[name] ??= []).push(textOf(response));
+    return response;
   });
   const names = new Set([...Object.keys(old.cases), ...Object.keys(recorded)]);
   const lines = [...names].flatMap((name) => {
     const byLevel = levels.map((each) => [
       each,
-      each === level ? recorded[name] : answersAt(old.cases[name] ?? {}, each),
+      each === level ? recorded[name] : responsesAt(old.cases[name] ?? {}, each),
     ]);
-    const texts = byLevel.map(([, answers]) => JSON.stringify(answers));
+    const texts = byLevel.map(([, recordedTexts]) => JSON.stringify(recordedTexts));
     if (texts.every((text) => text === undefined)) return [];
     const isSame = texts.every((text) => text === texts[0]);
     return `${JSON.stringify(name)}: ${isSame ? texts[0] : JSON.stringify(Object.fromEntries(byLevel))}`;
@@ -52,11 +54,11 @@ export async function record(family: Family, level: Level, reference: Responder)
   await writeFile(fileOf(family), `{\n"calls": ${digests},\n"cases": {\n${lines.join(",\n")}\n}\n}\n`);
 }
 
-/** Makes the calls of the recorded cases, and returns a digest of them. */
-async function walk(family: Family, level: Level, answer: (name: string, call: Call) => Promise<Compared>) {
+/** Makes the calls of the recorded cases. Returns a digest of them. */
+async function walk(family: Family, level: Level, respond: (name: string, call: Call) => Promise<Compared>) {
   const digest = createHash("sha256");
   for (const { name, calls } of recordedCases(family, level)) {
-    for (let next = calls.next(); !next.done; next = calls.next(await answer(name, next.value))) {
+    for (let next = calls.next(); !next.done; next = calls.next(await respond(name, next.value))) {
       digest.update(JSON.stringify([next.value.path, next.value.parts ?? []]));
     }
   }
@@ -64,16 +66,15 @@ async function walk(family: Family, level: Level, answer: (name: string, call: C
 }
 
 /**
- * Compares this node with what was recorded.
- *
- * @throws Error where the family makes other calls by now than those that were recorded
+ * Compares this node with the recording.
+ * @throws Error if the calls of the family have changed since the recording
  */
 export async function replay(family: Family, level: Level, ours: Responder): Promise<readonly Outcome[]> {
   const { calls, cases } = await read(family);
-  /** A responder for each case. */
+  /** Makes a responder for each case. */
   const recorded = (name: string): Responder => {
-    const answers = answersAt(cases[name] ?? {}, level)?.values();
-    return async () => comparedIn(answers?.next().value ?? "not recorded");
+    const texts = responsesAt(cases[name] ?? {}, level)?.values();
+    return async () => comparedIn(texts?.next().value ?? "not recorded");
   };
   let last: { readonly name: string; readonly respond: Responder } | undefined;
   const digest = await walk(family, level, (name, call) => {
@@ -82,7 +83,7 @@ export async function replay(family: Family, level: Level, ours: Responder): Pro
   });
   if (digest !== calls[level]) {
     throw new Error(
-      `The calls are not those that were recorded: npm run test:differential -- --family ${family.name} --record`,
+      `The calls have changed since the recording: npm run test:differential -- --family ${family.name} --record`,
     );
   }
   const outcomes: Outcome[] = [];

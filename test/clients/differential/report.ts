@@ -1,4 +1,4 @@
-/** What is written of the cases that were played. */
+/** Formats the results of the cases. */
 import type { Call, Compared, Difference } from "./family.ts";
 import { type Outcome, textOf } from "./play.ts";
 
@@ -6,17 +6,17 @@ export const isUnexplained = ({ difference, reason }: Outcome): boolean =>
   difference !== undefined && reason === undefined;
 
 /**
- * Counts, and a line for each reason of differences and for each refusal in other words, the most
- * frequent first.
+ * Returns counts, and a line for each reason of differences and for each pair of different error
+ * texts, the most frequent first.
  */
 export function summary(outcomes: readonly Outcome[]): string {
   const differing = outcomes.filter(({ difference }) => difference !== undefined);
   const calls = outcomes.reduce((all, { calls }) => all + calls, 0);
   const words = outcomes.flatMap(({ otherWords }) => otherWords);
   return [
-    `${outcomes.length} cases, ${calls} calls, ${words.length} refusals in other words, ${differing.length} differences, ${outcomes.filter(isUnexplained).length} not explained`,
+    `${outcomes.length} cases, ${calls} calls, ${words.length} errors with different texts, ${differing.length} differences, ${outcomes.filter(isUnexplained).length} not explained`,
     ...counted(differing.map(({ reason = "not explained" }) => reason)),
-    ...counted(words.map((difference) => `in other words: ${wordsOf(difference)}`)),
+    ...counted(words.map((difference) => `different texts: ${wordsOf(difference)}`)),
   ].join("\n");
 }
 
@@ -25,7 +25,7 @@ function counted(texts: readonly string[]): string[] {
   return groups.map(([text, { length }]) => `${String(length).padStart(6)}  ${text}`);
 }
 
-/** Both texts of a refusal, without paths and CIDs, which are random. */
+/** Returns both texts of an error, without paths and CIDs, which are random. */
 function wordsOf({ call, reference, ours }: Difference): string {
   const text = ({ refusal = "" }: Compared) =>
     refusal
@@ -35,7 +35,7 @@ function wordsOf({ call, reference, ours }: Difference): string {
   return `${call.path.split("?")[0]}: ${text(reference)} | ${text(ours)}`;
 }
 
-/** The calls of a case and both answers. */
+/** Returns the calls of a case and both responses. */
 export function shown({ name, difference }: Outcome): string {
   if (difference === undefined) return `${name}: no difference`;
   const { steps, reference, ours } = difference;

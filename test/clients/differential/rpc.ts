@@ -1,25 +1,25 @@
-/** Sends calls to the RPC and the gateway of a node, over connections that stay open. */
+/** Sends calls to the RPC and the gateway of a node over persistent connections. */
 import { Pool } from "undici";
 import { multipart } from "#test/unit/modules/mod_http_api/support.ts";
-import type { Answer, Call } from "./family.ts";
+import type { Call, CallResponse } from "./family.ts";
 
-/** Milliseconds after which a call counts as one without an answer. */
+/** Timeout of a call in milliseconds. */
 const TIMEOUT = 60_000;
 
 export class Rpc implements AsyncDisposable {
   readonly #rpc: Pool;
   readonly #gateway: Pool | undefined;
 
-  /** `gateway` is needed by families that send requests there. */
+  /** `gateway` is required by families that send requests there. */
   constructor(url: string, gateway?: string) {
     const options = { connections: 1, headersTimeout: TIMEOUT, bodyTimeout: TIMEOUT };
     this.#rpc = new Pool(url, options);
     this.#gateway = gateway === undefined ? undefined : new Pool(gateway, options);
   }
 
-  /** Resolves with status 0 and the reason where no answer comes. */
-  readonly ask = async (call: Call): Promise<Answer> => {
-    // The library would wait for ever.
+  /** Without a response, resolves with status 0 and the reason. */
+  readonly ask = async (call: Call): Promise<CallResponse> => {
+    // The library would wait forever.
     if (/[^\x21-\x7e]/.test(call.path)) throw new Error(`The path has to be percent-encoded: ${call.path}`);
     try {
       const { statusCode, headers, body, trailers } = await this.#send(call);

@@ -1,10 +1,10 @@
 /**
  * `npm run test:differential -- [--family NAME] [--level 0.9|0.43] [--count N] [--seed N] [--case NAME] [--show N] [--record]`:
- * random calls, answered by the reference of a level and by this node. GO_IPFS names the program of
- * go-ipfs 0.9.0, KUBO that of Kubo 0.43.0; a level whose reference is not there is left out.
- * `--show` is how many differences of a family are written, `--case` plays one case again, and
- * `--record` writes what the reference answers for the test that runs without it. Exits non-zero
- * when a difference is not explained.
+ * sends random calls to the reference of a level and to this node, and compares the responses.
+ * GO_IPFS names the program of go-ipfs 0.9.0, KUBO that of Kubo 0.43.0. A level without its
+ * reference is left out. `--show`: how many differences of a family are printed. `--case`: plays
+ * one case again. `--record`: writes the responses of the reference for the test that runs without
+ * it. Exits with a non-zero code if a difference is not explained.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -69,8 +69,8 @@ async function atLevel(level: Level): Promise<void> {
 }
 
 /**
- * Makes the repo, with a gateway at an address of its own: beside an app, its answers would be
- * sandboxed.
+ * Makes the repo. The gateway has a port of its own, because its responses are sandboxed on a port
+ * that apps use.
  */
 async function prepare(repo: string): Promise<void> {
   const made = await openRepo(repo);

@@ -1,7 +1,4 @@
-/**
- * What is done with clients of the gateway, each on a server of its own, of which they know the
- * address alone.
- */
+/** All runs of clients of the gateway. Each has a server of its own and knows only its address. */
 import { startGateway } from "#test/contract/gateway/server.ts";
 import { LoopbackOnly } from "#test/support/loopback_only.ts";
 import { type RoutingPair, startRoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
@@ -23,7 +20,7 @@ export const gatewayDrives: readonly NamedDrive[] = [
   }),
   guarded("@helia/http", () => withPair(heliaOverHttp)),
   guarded("@helia/delegated-routing-v1-http-api-client", () => withPair(routingClient)),
-  guarded("@helia, as the guide has it", () => withPair((_, pair) => snippetsOfGuide(pair))),
+  guarded("@helia, with the code of the guide", () => withPair((_, pair) => snippetsOfGuide(pair))),
   guarded("Kubo", kuboBothWays),
 ];
 

@@ -1,7 +1,7 @@
-/** For `node --import`: the program fails when it has asked anything but this machine. */
+/** For `node --import`: makes a program fail if it contacts another machine. */
 import { LoopbackOnly } from "#test/support/loopback_only.ts";
-import { hearLateCancels } from "./late_cancels.ts";
+import { ignoreLateCancels } from "./late_cancels.ts";
 
 const guard = new LoopbackOnly();
 process.on("exit", () => guard.check());
-hearLateCancels();
+ignoreLateCancels();

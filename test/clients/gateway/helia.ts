@@ -1,7 +1,4 @@
-/**
- * `@helia/http`: a node that has neither peers nor blocks of its own, only what it is given over
- * HTTP.
- */
+/** `@helia/http`: a node without peers and blocks that gets everything over HTTP. */
 import assert from "node:assert/strict";
 import { CarBlockIterator } from "@ipld/car";
 import { digestOf, keystream } from "#test/support/content.ts";
@@ -10,10 +7,10 @@ import { type GatewayLibraries, onlyFrom } from "./libraries.ts";
 
 const SIZE = 5_000_000;
 
-/** What the gateway has not, it fetches from the other node. */
+/** The gateway fetches content that it does not have from the other node. */
 export async function* heliaOverHttp(
   libraries: GatewayLibraries,
-  { url, other, asked }: RoutingPair,
+  { url, other, gatewayHost }: RoutingPair,
 ): AsyncGenerator<string, void, undefined> {
   const { CID, createHeliaLight, unixfs, withHTTP } = libraries;
   const content = Buffer.concat([...keystream(SIZE, 7)]);
@@ -26,27 +23,27 @@ export async function* heliaOverHttp(
   try {
     const files = unixfs(helia);
     assert.equal(digestOf(await Array.fromAsync(files.cat(file))), digestOf([content]));
-    yield `${SIZE} bytes block by block, which the gateway got from a peer`;
+    yield `${SIZE} bytes block by block, which the gateway fetched from a peer`;
 
     const { publicKey } = await libraries.ipns(helia).publish("page", file);
     const name = publicKey.toCID();
-    const { Path } = await asked.value<{ Path: string }>(`name/resolve?arg=${name}`);
+    const { Path } = await gatewayHost.value<{ Path: string }>(`name/resolve?arg=${name}`);
     assert.equal(Path, `/ipfs/${file}`);
     const byName = await fetch(`${url}/ipns/${name}`, { headers: { range: "bytes=2000000-2000099" } });
     assert.deepEqual(Buffer.from(await byName.arrayBuffer()), content.subarray(2_000_000, 2_000_100));
-    yield `a name of its own, put by it, leads there: ${name}`;
+    yield `a name that it has published resolves to the content: ${name}`;
   } finally {
     await helia.stop();
   }
 
   const text = "of a provider that serves over HTTP";
-  const announced = encodeURIComponent(JSON.stringify([`/ip4/127.0.0.1/tcp/${asked.http}/http`]));
-  await asked.call(`config?arg=Addresses.AppendAnnounce&arg=${announced}&json=true`);
-  const block = CID.parse(await provided(asked, text));
+  const announced = encodeURIComponent(JSON.stringify([`/ip4/127.0.0.1/tcp/${gatewayHost.http}/http`]));
+  await gatewayHost.call(`config?arg=Addresses.AppendAnnounce&arg=${announced}&json=true`);
+  const block = CID.parse(await provided(gatewayHost, text));
   const guided = await withHTTP(createHeliaLight(), { ...onlyFrom(url), recursiveGateways: [] }).start();
   try {
     assert.equal(Buffer.concat(await Array.fromAsync(unixfs(guided).cat(block))).toString(), text);
-    yield "a block from where routing v1 says that it is, without a gateway of its own";
+    yield "a block from a provider that routing v1 names, without a gateway of its own";
   } finally {
     await guided.stop();
   }
@@ -62,7 +59,7 @@ export async function* heliaOverHttp(
       blocks += 1;
     }
     assert.equal(digestOf(await Array.fromAsync(unixfs(offline).cat(file))), digestOf([content]));
-    yield `the same out of an archive of ${blocks} blocks`;
+    yield `the same from an archive of ${blocks} blocks`;
   } finally {
     await offline.stop();
   }

@@ -1,6 +1,6 @@
 /**
- * Today's reference and this node, each of which asks the other's gateway for blocks, archives,
- * routes and names.
+ * Kubo 0.43 and this node, each of which gets blocks, archives, routes and names from the other's
+ * gateway.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -26,37 +26,37 @@ export async function* kuboBothWays(): Lines {
 
 async function* kuboFromUs(): Lines {
   await using pair = await startRoutingPair({ https_ports: [0] });
-  const { asked } = pair;
-  const own = urlOf(asked);
-  const announced = JSON.stringify([`/ip4/127.0.0.1/tcp/${asked.https}/tls/http`]);
-  await asked.call(`config?arg=Addresses.AppendAnnounce&arg=${encodeURIComponent(announced)}&json=true`);
+  const { gatewayHost } = pair;
+  const own = urlOf(gatewayHost);
+  const announced = JSON.stringify([`/ip4/127.0.0.1/tcp/${gatewayHost.https}/tls/http`]);
+  await gatewayHost.call(`config?arg=Addresses.AppendAnnounce&arg=${encodeURIComponent(announced)}&json=true`);
   await using kubo = await GoIpfs.startKubo((config) => {
     config.Routing = routedBy(pair.url);
-    // Only HTTP is left.
+    // HTTP is the only transport left.
     config.Swarm = { ...config.Swarm, AddrFilters: ["/ip4/127.0.0.0/ipcidr/8"] };
     config.HTTPRetrieval = { Enabled: true, TLSInsecureSkipVerify: true };
     config.Experimental = { UrlstoreEnabled: true };
   });
 
   const routed = await added(own, 1);
-  await asked.call(`dht/provide?arg=${routed}`);
+  await gatewayHost.call(`dht/provide?arg=${routed}`);
   assert.equal(await read(kubo.url, routed), digestOf(keystream(SIZE, 1)));
   const [stat] = await kubo.call<{ BlocksReceived: number }>("bitswap/stat");
   assert.deepEqual(await kubo.call("swarm/peers"), [{ Peers: null }]);
-  yield `it takes ${stat?.BlocksReceived} blocks over HTTP/2, from where our routing v1 leads it`;
+  yield `Kubo gets ${stat?.BlocksReceived} blocks over HTTP/2, from the provider that our routing v1 names`;
 
-  const { Name } = await asked.value<{ Name: string }>(`name/publish?arg=/ipfs/${routed}`);
+  const { Name } = await gatewayHost.value<{ Name: string }>(`name/publish?arg=/ipfs/${routed}`);
   const [resolved] = await kubo.call<{ Path: string }>(`name/resolve?arg=${Name}`);
   assert.equal(resolved?.Path, `/ipfs/${routed}`);
-  yield "it resolves a name of ours by our routing v1";
+  yield "Kubo resolves our name by our routing v1";
 
   const path = `${pair.url}/ipfs/${await added(own, 2)}`;
   const linked = await kubo.run("add", "--nocopy", "--quieter", "--chunker=size-100000", path);
   assert.equal(await read(kubo.url, linked), digestOf(keystream(SIZE, 2)));
-  yield "it reads ranges of a file by its path, which it keeps as a link";
+  yield "Kubo reads ranges of a file by its path, which it stores as a link";
 
   await archiveGoes([own, pair.url], kubo.url, 3);
-  yield "it takes an archive of ours";
+  yield "Kubo imports an archive of ours";
 }
 
 async function* weFromKubo(): Lines {
@@ -69,23 +69,23 @@ async function* weFromKubo(): Lines {
   assert.equal(await read(urlOf(overHttp), file), digestOf(keystream(SIZE, 4)));
   const { BlocksReceived } = await overHttp.value<{ BlocksReceived: number }>("bitswap/stat");
   assert.deepEqual(await overHttp.value("swarm/peers"), { Peers: null });
-  yield `we take ${BlocksReceived} blocks from its gateway over HTTP, where a router names it`;
+  yield `we get ${BlocksReceived} blocks from Kubo's gateway over HTTP, which a router names`;
 
   await using routed = await startRouted(gateway);
   const other = await added(kubo.url, 5);
   assert.equal(await read(urlOf(routed), other), digestOf(keystream(SIZE, 5)));
-  yield "we find it by its routing v1";
+  yield "we find Kubo by its routing v1";
 
   await kubo.call(`name/publish?arg=/ipfs/${other}&allow-offline=true`);
   const { Path } = await routed.value<{ Path: string }>(`name/resolve?arg=${kubo.id}`);
   assert.equal(Path, `/ipfs/${other}`);
-  yield "we resolve its name by its routing v1";
+  yield "we resolve Kubo's name by its routing v1";
 
   await archiveGoes([kubo.url, gateway], urlOf(overHttp), 6);
-  yield "we take an archive of it";
+  yield "we import an archive of Kubo";
 }
 
-/** A node of ours whose only router is this. */
+/** Starts a node of ours that uses only this router. */
 function startRouted(endpoint: string): Promise<RpcHost> {
   const keys = Object.entries(routedBy(endpoint)).map(([name, value]) => [`Routing.${name}`, value]);
   return startOnline({ ...Object.fromEntries(keys), "Discovery.MDNS.Enabled": false });
@@ -100,34 +100,34 @@ async function archiveGoes([from, gateway]: readonly [string, string], to: strin
   assert.equal(await read(to, cid, "offline=true"), digestOf(keystream(SIZE, seed)));
 }
 
-/** A file of which nobody else has a block; its CID. */
+/** Adds a file of which no other node has a block. Resolves to its CID. */
 async function added(url: string, seed: number): Promise<string> {
-  const answer = await sent(`${url}/api/v0/add?cid-version=1`, new Blob([...keystream(SIZE, seed)]));
-  return ((await answer.json()) as { readonly Hash: string }).Hash;
+  const response = await sent(`${url}/api/v0/add?cid-version=1`, new Blob([...keystream(SIZE, seed)]));
+  return ((await response.json()) as { readonly Hash: string }).Hash;
 }
 
 async function sent(url: string, file: Blob): Promise<Response> {
   const body = new FormData();
   body.append("file", file);
-  const answer = await fetch(url, { method: "POST", body });
-  if (!answer.ok) throw new Error(`${url}: ${await answer.text()}`);
-  return answer;
+  const response = await fetch(url, { method: "POST", body });
+  if (!response.ok) throw new Error(`${url}: ${await response.text()}`);
+  return response;
 }
 
-/** The digest of a file. */
+/** Resolves to the digest of a file. */
 async function read(url: string, cid: string, how = ""): Promise<string> {
-  const answer = await fetch(`${url}/api/v0/cat?arg=${cid}&${how}`, { method: "POST" });
-  if (!answer.ok) throw new Error(`${url}: ${await answer.text()}`);
-  return digestOf([new Uint8Array(await answer.arrayBuffer())]);
+  const response = await fetch(`${url}/api/v0/cat?arg=${cid}&${how}`, { method: "POST" });
+  if (!response.ok) throw new Error(`${url}: ${await response.text()}`);
+  return digestOf([new Uint8Array(await response.arrayBuffer())]);
 }
 
-/** Delegated routing that names one gateway, whatever is asked for. */
+/** Starts a server of delegated routing that always names the same gateway as the provider. */
 async function startRouter(address: string): Promise<AsyncDisposable & { readonly url: string }> {
   const ID = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
   const record = { Schema: "peer", ID, Addrs: [address], Protocols: ["transport-ipfs-gateway-http"] };
-  const server = createServer(({ url = "" }, answer) => {
+  const server = createServer(({ url = "" }, response) => {
     const Providers = url.startsWith("/routing/v1/providers/") ? [record] : [];
-    answer.setHeader("content-type", "application/json").end(JSON.stringify({ Providers }));
+    response.setHeader("content-type", "application/json").end(JSON.stringify({ Providers }));
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   return {

@@ -1,14 +1,14 @@
 /**
- * `@helia/delegated-routing-v1-http-api-client` 9.0.2 cancels an answer that it still reads where a
- * look-up is left early: a rejection that nobody hears, which would end the process. Any other does
- * so as ever.
+ * Handles a fault of `@helia/delegated-routing-v1-http-api-client` 9.0.2: when a lookup ends early,
+ * it cancels a response that it is still reading. That causes an unhandled rejection, which would
+ * end the process. Any other rejection still ends it.
  */
-export function hearLateCancels(): void {
-  if (process.listeners("unhandledRejection").includes(hear)) return;
-  process.on("unhandledRejection", hear);
+export function ignoreLateCancels(): void {
+  if (process.listeners("unhandledRejection").includes(onRejection)) return;
+  process.on("unhandledRejection", onRejection);
 }
 
-function hear(error: unknown): void {
+function onRejection(error: unknown): void {
   const { code, stack = "" } = error as NodeJS.ErrnoException;
   if (code !== "ERR_INVALID_STATE" || !stack.includes("delegated-routing-v1-http-api-client")) throw error;
 }

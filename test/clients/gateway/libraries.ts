@@ -1,5 +1,5 @@
 /**
- * Clients of gateways that browsers and programs use: packages of their own, since they are many.
+ * Client libraries for gateways. They are installed separately, because they have many packages.
  */
 import { execFile } from "node:child_process";
 import { cp, readFile } from "node:fs/promises";
@@ -8,9 +8,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import type { base36 } from "multiformats/bases/base36";
 import type { CID } from "multiformats/cid";
-import { hearLateCancels } from "./late_cancels.ts";
+import { ignoreLateCancels } from "./late_cancels.ts";
 
-/** The part of them that is used here. */
+/** The parts of the libraries that are used here. */
 export interface GatewayLibraries {
   createHeliaLight(): Helia;
   withHTTP(helia: Helia, where: HttpOptions): Helia;
@@ -19,7 +19,7 @@ export interface GatewayLibraries {
   ipns(helia: Helia): { publish(key: string, value: CID): Promise<{ readonly publicKey: { toCID(): CID } }> };
   delegatedRoutingV1HttpApiClient(init: { url: string }): (components: { logger: unknown }) => RoutingClient;
   defaultLogger(): unknown;
-  /** Their own: they take no others. */
+  /** Their own class: they accept no other. */
   readonly CID: typeof CID;
   readonly base36: typeof base36;
 }
@@ -33,12 +33,12 @@ export interface Helia {
 interface HttpOptions {
   readonly delegatedRouters: readonly string[];
   readonly recursiveGateways: readonly string[];
-  /** Else only HTTPS, and only public addresses. */
+  /** Without it, they accept only HTTPS and public addresses. */
   readonly allowInsecure: boolean;
   readonly allowLocal: boolean;
 }
 
-/** One gateway, and nobody else. */
+/** Returns options to use one gateway and no other server. */
 export const onlyFrom = (url: string): HttpOptions => ({
   delegatedRouters: [url],
   recursiveGateways: [url],
@@ -73,10 +73,10 @@ export interface PeerRecord {
 }
 
 const source = fileURLToPath(new URL("libraries/", import.meta.url));
-/** Where nothing looks for sources or tests. */
+/** A folder that no search for sources or tests visits. */
 export const librariesFolder = fileURLToPath(new URL("../../../node_modules/.cache/gateway-clients/", import.meta.url));
 
-/** Installs them where they are not there as the lock file says. */
+/** Installs the libraries unless they are installed as the lock file says. */
 export async function gatewayLibraries(): Promise<GatewayLibraries> {
   const lock = "package-lock.json";
   const text = (folder: string, file: string) => readFile(join(folder, file), "utf8").catch(() => undefined);
@@ -84,6 +84,6 @@ export async function gatewayLibraries(): Promise<GatewayLibraries> {
   const isWhole = (await text(librariesFolder, "node_modules/.package-lock.json")) !== undefined;
   await cp(source, librariesFolder, { recursive: true });
   if (wanted !== there || !isWhole) await promisify(execFile)("npm", ["ci"], { cwd: librariesFolder });
-  hearLateCancels();
+  ignoreLateCancels();
   return (await import(pathToFileURL(join(librariesFolder, "index.mjs")).href)) as GatewayLibraries;
 }

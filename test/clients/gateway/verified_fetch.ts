@@ -1,21 +1,22 @@
 /**
- * `@helia/verified-fetch`: it asks for single blocks, and gives what the gateway answers by path.
+ * `@helia/verified-fetch`: requests single blocks and returns the same content as the gateway by
+ * path.
  */
 import assert from "node:assert/strict";
 import { fixtures } from "#test/contract/gateway/replay.ts";
-import { Asked } from "./asked.ts";
+import { FetchRecorder } from "./fetch_recorder.ts";
 import { type GatewayLibraries, onlyFrom } from "./libraries.ts";
 
 const { cids, keys } = fixtures;
 const part = { range: "bytes=1000-3999" };
 
 interface Question {
-  /** Below a gateway. */
+  /** Path below the gateway. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The gateway has the fixtures. */
+/** Uses the fixtures, which the gateway has. */
 export async function* verifiedFetch(
   libraries: GatewayLibraries,
   url: string,
@@ -30,34 +31,39 @@ export async function* verifiedFetch(
     })),
     ...["one", "two", "four"].map((name) => ({ path: `/ipns/${keys[name]}` })),
   ];
-  const byPath = await Promise.all(questions.map(({ path, headers = {} }) => told(fetch(url + path, { headers }))));
+  const byPath = await Promise.all(
+    questions.map(({ path, headers = {} }) => contentOf(fetch(url + path, { headers }))),
+  );
 
   const helia = await libraries.withHTTP(libraries.createHeliaLight(), onlyFrom(url)).start();
   const verified = await libraries.createVerifiedFetchWithHelia(helia);
   try {
-    using asked = new Asked();
+    using recorder = new FetchRecorder();
     for (const [at, { path, headers = {} }] of questions.entries()) {
-      const got = await told(verified(path.replace(/^\/(ip[fn]s)\//, "$1://"), { headers }));
+      const got = await contentOf(verified(path.replace(/^\/(ip[fn]s)\//, "$1://"), { headers }));
       assert.deepEqual(got, byPath[at], path);
     }
-    const others = asked.lines.filter((line) => !/^GET (\/ipfs\/\w+\?format=raw|\/routing\/v1\/\S+)$/.test(line));
+    const others = recorder.lines.filter((line) => !/^GET (\/ipfs\/\w+\?format=raw|\/routing\/v1\/\S+)$/.test(line));
     assert.deepEqual(others, []);
-    const blocks = asked.lines.filter((line) => line.endsWith("?format=raw"));
+    const blocks = recorder.lines.filter((line) => line.endsWith("?format=raw"));
     assert.ok(blocks.length >= questions.length, `${blocks.length} blocks`);
-    yield `${questions.length} paths, names among them, are answered as ${blocks.length} checked blocks have it`;
+    yield `${questions.length} paths, including names, have the content of ${blocks.length} verified blocks`;
   } finally {
     await verified.stop();
     await helia.stop();
   }
 }
 
-/** What type bytes have is for each of them to say. */
-async function told(asked: Promise<Response>) {
-  const answer = await asked;
-  return { status: answer.status, text: Buffer.from(await answer.arrayBuffer()).toString("latin1") };
+/**
+ * Returns status and body. Types are not compared, because client and gateway may choose different
+ * ones.
+ */
+async function contentOf(pending: Promise<Response>) {
+  const response = await pending;
+  return { status: response.status, text: Buffer.from(await response.arrayBuffer()).toString("latin1") };
 }
 
-/** The small files of a directory, by its listing. */
+/** Returns the small files of a directory from its listing. */
 async function filesOf(url: string, path: string): Promise<Question[]> {
   const listed = await fetch(url + path, { headers: { accept: "application/json" } });
   const entries = (await listed.json()) as readonly { readonly name: string; readonly cid: string }[];

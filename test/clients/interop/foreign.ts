@@ -1,6 +1,6 @@
 /**
- * Nodes of others, as far as they are on this machine; each answers /api/v0, by itself or through a
- * program here.
+ * Nodes of other implementations that are installed on this machine. Each serves /api/v0, by itself
+ * or through a program here.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,14 +9,14 @@ import { GoIpfs, withoutGoIpfs, withoutKubo } from "#test/support/go_ipfs.ts";
 import { heliaProgram } from "#test/support/network/helia.ts";
 import type { Wire } from "#test/support/network/words.ts";
 
-/** What a node can do besides content, connections, identify and ping, as a report calls it. */
+/** Abilities besides content, connections, identify and ping, with their names in reports. */
 export const speeches = {
   books: "ledgers and counters by peer",
   dht: "routing",
   names: "names",
   pubsub: "messages",
   streams: "streams",
-  later: "what came after version 0.9",
+  later: "features since version 0.9",
 } as const;
 
 export type Speech = keyof typeof speeches;
@@ -25,21 +25,21 @@ export interface Foreign extends AsyncDisposable {
   readonly url: string;
   readonly speaks: ReadonlySet<Speech>;
   readonly wire: Wire;
-  /** The level at which our node answers; left out: that of version 0.9. */
+  /** The level of our node's API. Default: that of version 0.9. */
   readonly level?: "0.43";
-  /** Over which they meet; left out: TCP. */
+  /** The transport between the nodes. Default: TCP. */
   readonly transport?: "quic-v1";
 }
 
 export interface Maker {
   readonly name: string;
-  /** Why it is not there. */
+  /** The reason why the node is not available. */
   readonly missing: string | undefined;
   start(): Promise<Foreign>;
 }
 
 const { HELIA: helia, JS_IPFS: js } = process.env;
-/** By the transport over which alone a node is to be met. */
+/** The only address that a node listens on, by transport. */
 export const listenAddresses = { tcp: "/ip4/127.0.0.1/tcp/0", "quic-v1": "/ip4/127.0.0.1/udp/0/quic-v1" } as const;
 const besides = ["@helia/ipns", "@libp2p/gossipsub"];
 
@@ -87,8 +87,8 @@ async function kubo(transport: "tcp" | "quic-v1"): Promise<Foreign> {
 }
 
 /**
- * A program beside this one, that says where it answers and what it speaks. The packages of
- * `folder` are its own, so it runs in there.
+ * Runs a program of this folder, which reports its address and its abilities. It runs in `folder`,
+ * whose packages it uses.
  */
 async function program(file: string, folder: string): Promise<Foreign> {
   const own = new URL(file, import.meta.url);

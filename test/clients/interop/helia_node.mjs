@@ -1,8 +1,8 @@
 /**
- * A helia that answers the commands of /api/v0 which conversations of nodes need. Evaluated in a
- * folder that has helia, @helia/unixfs and, for names and messages, @helia/ipns and
- * @libp2p/gossipsub, behind `start_helia.mjs`; tells its parent where it answers and what it
- * speaks. It has no mounted streams: a handler of libp2p carries them here.
+ * A Helia node that serves the commands of /api/v0 that the scenes need. It runs in a folder that
+ * has helia, @helia/unixfs and, for names and messages, @helia/ipns and @libp2p/gossipsub, after
+ * the source of `start_helia.mjs`. It reports its address and its abilities to its parent. Helia
+ * has no mounted streams: here a handler of libp2p carries them.
  */
 import { createServer } from "node:http";
 import { connect, createServer as createTcpServer } from "node:net";
@@ -42,7 +42,7 @@ const textOf = (address) => address.toString();
 const withoutPeer = (address) => textOf(address).replace(/\/p2p\/[^/]+$/, "");
 const peerOf = (text) => peerIdFromString(text.split("/").at(-1));
 
-/** `/ipfs/CID/a/b`. */
+/** Resolves a path such as `/ipfs/CID/a/b`. */
 function located(path) {
   const [, , root, ...names] = path.split("/");
   return [CID.parse(root), names.length === 0 ? {} : { path: names.join("/") }];
@@ -106,7 +106,7 @@ async function identity(id) {
   };
 }
 
-/** Between a stream to a peer and a local socket. */
+/** Connects a stream of a peer with a local socket. */
 function carry(stream, socket) {
   const outward = pipeline(socket, async (pieces) => {
     for await (const bytes of pieces) if (!stream.send(bytes)) await stream.onDrain();
@@ -122,10 +122,10 @@ function carry(stream, socket) {
 }
 
 const portOf = (address) => Number(address.split("/").at(-1));
-/** How `p2p/ls` shows a mount, and how it ends. */
+/** Entries of `p2p/ls`, each with a function that closes it. */
 const mounts = [];
 
-/** What each command answers: one value, or a stream of values or bytes. */
+/** Result of each command: one value, or a stream of values or bytes. */
 const commands = {
   id: ({ arg }) => identity(arg),
   "swarm/peers": () => ({
@@ -213,7 +213,7 @@ const commands = {
   },
 };
 
-async function answer(request, response) {
+async function serve(request, response) {
   const { pathname, searchParams } = new URL(request.url, "http://localhost");
   const command = commands[pathname.replace("/api/v0/", "")];
   if (command === undefined) {
@@ -244,7 +244,7 @@ async function* texts(values) {
   for await (const value of values) yield value instanceof Uint8Array ? value : `${JSON.stringify(value)}\n`;
 }
 
-const server = createServer((request, response) => void answer(request, response));
+const server = createServer((request, response) => void serve(request, response));
 const speaks = [
   "dht",
   "streams",

@@ -1,7 +1,7 @@
 /**
- * A js-ipfs on loopback that knows nobody, with its own RPC server. Evaluated in a folder that has
- * ipfs-daemon; tells its parent where it answers and what it speaks. Its routing table takes part
- * as a server, which it does not by itself.
+ * A js-ipfs node on the loopback without bootstrap peers, with its own RPC server. It runs in a
+ * folder that has ipfs-daemon, and reports its address and its abilities to its parent. Its routing
+ * table acts as a server, which js-ipfs does not do by default.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

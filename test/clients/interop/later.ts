@@ -1,4 +1,4 @@
-/** What two nodes of today do with each other, beside what they did at version 0.9. */
+/** Scenes of two nodes that use features since version 0.9. */
 import { keystream } from "#test/support/content.ts";
 import { peersOf } from "#test/support/network/meeting.ts";
 import { type Report, untilRight } from "#test/support/network/report.ts";
@@ -6,11 +6,14 @@ import type { Rpc } from "#test/support/network/rpc.ts";
 import { named, namesCross, published, resolved } from "#test/support/network/words.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 
-/** Files that are added at once, and milliseconds in which all of them are to be announced. */
+/**
+ * Number of files that are added at once, and milliseconds within which all of them must be
+ * announced.
+ */
 const SWEPT_FILES = 30;
 const SWEEP_WITHIN_MS = 60_000;
 
-/** Our node, which can be started again on its folder. */
+/** Our node, which can be restarted on its folder. */
 export class OwnNode implements AsyncDisposable {
   readonly #start: () => Promise<RpcServer>;
   #server: RpcServer;
@@ -21,8 +24,8 @@ export class OwnNode implements AsyncDisposable {
   }
 
   /**
-   * @param level of the RPC; undefined: that of version 0.9. @param address where other nodes meet
-   * it
+   * @param level level of the RPC; undefined is that of version 0.9
+   * @param address address for other nodes
    */
   static async start(folder: string, level: string | undefined, address: string): Promise<OwnNode> {
     const env = level === undefined ? {} : { MODHOST_API_LEVEL: level };
@@ -30,8 +33,8 @@ export class OwnNode implements AsyncDisposable {
     const own = new OwnNode(start, await start());
     const query = new URLSearchParams({ arg: "Addresses.Swarm", json: "true" });
     query.append("arg", JSON.stringify([address]));
-    const answer = await fetch(`${own.url}/api/v0/config?${query}`, { method: "POST" });
-    if (!answer.ok) throw new Error(`config: ${await answer.text()}`);
+    const response = await fetch(`${own.url}/api/v0/config?${query}`, { method: "POST" });
+    if (!response.ok) throw new Error(`config: ${await response.text()}`);
     return own;
   }
 
@@ -53,7 +56,7 @@ interface Connections {
   readonly Peers: readonly { readonly Addr: string; readonly Peer: string }[] | null;
 }
 
-/** The connection between them is one over this transport. */
+/** Checks that the connection between them uses this transport. */
 export async function meetsOver(report: Report, one: Rpc, other: Rpc, transport: string): Promise<void> {
   const { Peers } = await one.one<Connections>("swarm/peers");
   const addresses = (Peers ?? []).filter(({ Peer }) => Peer === other.id).map(({ Addr }) => Addr);
@@ -67,7 +70,9 @@ interface Inspected {
   readonly Validation: { readonly Valid: boolean } | null;
 }
 
-/** Records of names with both signatures and with the second alone, by name and as bytes. */
+/**
+ * Checks records of names with both signatures and with only the second one, by name and as bytes.
+ */
 export async function recordsCross(report: Report, from: Rpc, to: Rpc, seed: number): Promise<void> {
   for (const [at, [v1compat, signatures]] of [
     ["true", "V1+V2"],
@@ -78,25 +83,25 @@ export async function recordsCross(report: Report, from: Rpc, to: Rpc, seed: num
     const path = await published(from, key, seed + 10 * at + 5, { v1compat });
     const record = await untilRight(
       () => recordOf(to, name),
-      (answer) => answer !== undefined,
+      (found) => found !== undefined,
     );
     const body = new FormData();
     body.append("file", new Blob([record ?? new Uint8Array()]));
     const seen = await to.one<Inspected>("name/inspect", { verify: name }, body);
     report.same(`signatures of a record of ${from.name} at ${to.name}`, seen.SignatureType, signatures);
-    report.same("its value, and whether it is valid", [seen.Entry.Value, seen.Validation?.Valid], [path, true]);
+    report.same("its value and its validity", [seen.Entry.Value, seen.Validation?.Valid], [path, true]);
   }
   await recordsAreHandedOn(report, from, to, seed + 50);
 }
 
-/** The bytes of a record as routing gives them; undefined where it gives none. */
+/** Resolves to the bytes of a record from the routing system, or to undefined. */
 async function recordOf(on: Rpc, name: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const events = await on.all<{ Type: number; Extra: string }>("routing/get", { arg: `/ipns/${name}` }).catch(() => []);
   const found = events.find(({ Type }) => Type === 5);
   return found === undefined ? undefined : Buffer.from(found.Extra, "base64");
 }
 
-/** A record that `from` made and nobody has is put by `to`, and `from` resolves it. */
+/** Lets `to` put a record that `from` has made and not published. `from` then resolves it. */
 async function recordsAreHandedOn(report: Report, from: Rpc, to: Rpc, seed: number): Promise<void> {
   const { key, name } = await named(from, `${to.name}-handed-on`);
   const path = await published(from, key, seed, { "allow-offline": "true" });
@@ -110,7 +115,7 @@ async function recordsAreHandedOn(report: Report, from: Rpc, to: Rpc, seed: numb
     "an event of type 5",
     events.some(({ Type }) => Type === 5),
   );
-  report.same(`what ${to.name} then resolves`, await resolved(to, name), path);
+  report.same(`the value that ${to.name} then resolves`, await resolved(to, name), path);
 }
 
 interface Found {
@@ -119,8 +124,8 @@ interface Found {
 }
 
 /**
- * What `one` adds is announced by its sweep, without a call: the other finds who has each of many
- * files.
+ * Checks that the sweep of `one` announces its content without a call: the other node finds the
+ * provider of each of many files.
  */
 export async function announcesByRegion(report: Report, one: Rpc, other: Rpc, seed: number): Promise<void> {
   const cids = await Promise.all(
@@ -149,10 +154,10 @@ export async function announcesByRegion(report: Report, one: Rpc, other: Rpc, se
   );
 }
 
-/** `one` connects again by itself to a peer that it is to keep. */
+/** Checks that `one` reconnects by itself to a peer of its list of permanent peers. */
 export async function keepsConnected(report: Report, one: Rpc, other: Rpc): Promise<void> {
   const added = await one.one("swarm/peering/add", { arg: other.address });
-  report.same(`${one.name} is to keep ${other.name}`, added, { ID: other.id, Status: "success" });
+  report.same(`${one.name} adds ${other.name} to its permanent peers`, added, { ID: other.id, Status: "success" });
   await other.all("swarm/disconnect", { arg: `/p2p/${one.id}` });
   const peers = await untilRight(
     () => peersOf(other),
@@ -167,7 +172,7 @@ export async function keepsConnected(report: Report, one: Rpc, other: Rpc): Prom
     [other.id],
   );
   const removed = await one.one("swarm/peering/rm", { arg: other.id });
-  report.same("and no more", removed, { ID: other.id, Status: "success" });
+  report.same("after it is removed from the list", removed, { ID: other.id, Status: "success" });
 }
 
 type Scope = Readonly<Record<string, unknown>>;
@@ -177,17 +182,20 @@ interface Resources {
   readonly Services: Readonly<Record<string, Scope>>;
 }
 
-/** Both say the same things of what connections take, and count at least the one between them. */
+/**
+ * Checks that both report the same resources of connections, and count at least the connection
+ * between them.
+ */
 export async function countsResources(report: Report, one: Rpc, other: Rpc): Promise<void> {
   const [here, there] = await Promise.all([one, other].map((node) => node.one<Resources>("swarm/resources")));
   const fields = (scope: Scope | undefined) => Object.keys(scope ?? {}).sort();
   report.same(`what ${one.name} counts`, fields(here?.System), fields(there?.System));
-  report.same("of what has no protocol yet", fields(here?.Transient), fields(there?.Transient));
+  report.same("of connections without a protocol yet", fields(here?.Transient), fields(there?.Transient));
   const own = Number(here?.System.ConnsUsage);
-  report.holds(`connections of ${one.name}`, own, "one at least", own >= 1);
+  report.holds(`connections of ${one.name}`, own, "at least one", own >= 1);
 }
 
-/** A peer that our node is to keep is dialled after a restart, too. */
+/** Checks that our node dials its permanent peers after a restart, too. */
 export async function meetAgain(report: Report, ours: OwnNode, own: Rpc, other: Rpc): Promise<void> {
   await report.part(`${other.name}: after a restart`, async () => {
     await own.all("swarm/peering/add", { arg: other.address });

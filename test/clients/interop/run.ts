@@ -1,9 +1,10 @@
 /**
- * `npm run test:interop -- [--size MIB] [--only NAME]`: our node and nodes that we did not write,
- * driven through their RPC in both directions. GO_IPFS names a go-ipfs 0.9.0, HELIA a folder in
- * which `npm i helia@7 @helia/unixfs @helia/ipns @libp2p/gossipsub` was run, JS_IPFS one with
- * ipfs-daemon@0.16.1, KUBO a Kubo 0.43.0, which is met over TCP and over QUIC; who is not there is
- * left out. Exits non-zero when an answer is not as expected.
+ * `npm run test:interop -- [--size MIB] [--only NAME]`: our node and nodes of other
+ * implementations, driven through their RPC in both directions. GO_IPFS names a go-ipfs 0.9.0,
+ * HELIA a folder in which `npm i helia@7 @helia/unixfs @helia/ipns @libp2p/gossipsub` was run,
+ * JS_IPFS a folder with ipfs-daemon@0.16.1, and KUBO a Kubo 0.43.0, which is tested over TCP and
+ * over QUIC. Nodes that are not installed are left out. Exits with a non-zero code if a result is
+ * wrong.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -74,13 +75,13 @@ async function meet(own: Rpc, other: Rpc, { speaks, wire, level, transport }: Fo
     });
   const ifBoth = async (speech: Speech, work: (from: Rpc, to: Rpc, seed: number) => Promise<void>) => {
     if (speaks.has(speech)) await part(speeches[speech], work);
-    else report.note(`${other.name}: ${speeches[speech]}: it has none`);
+    else report.note(`${other.name}: ${speeches[speech]}: not supported`);
   };
 
   await part("connect", async (from, to) => {
     await connects(report, from, to);
     if (transport !== undefined) await meetsOver(report, from, to, transport);
-    // The second time, the other one dials.
+    // The second time, the other node dials.
     if (from === own) await from.all("swarm/disconnect", { arg: to.address });
   });
   await part("identify", (from, to) => identifies(report, from, to));
@@ -97,8 +98,8 @@ async function meet(own: Rpc, other: Rpc, { speaks, wire, level, transport }: Fo
   });
   await ifBoth("names", (from, to, seed) => namesCross(report, from, to, seed + 200));
   const wireOf = (node: Rpc) => (node === own && level === undefined ? "plain" : wire);
-  // Kubo checks several messages at a time, and drops one whose number is below that of another
-  // which it checked before.
+  // Kubo validates several messages at the same time, and drops one whose number is lower than that
+  // of a message it has already validated.
   const oneByOne = level !== undefined;
   await ifBoth("pubsub", (from, to) => messagesCross(report, [from, wireOf(from)], [to, wireOf(to)], oneByOne));
   await ifBoth("streams", async (from, to) => {

@@ -1,6 +1,6 @@
 /**
- * The configurations for nginx and Caddy: with each, all that a client sends and gets passes as it
- * comes.
+ * Tests the configurations for nginx and Caddy: each passes on everything that a client sends and
+ * receives.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
@@ -20,12 +20,14 @@ import { eventually } from "#test/support/eventually.ts";
 import { project } from "../docs/guides/support.ts";
 
 const NAME = "www.example.org";
-/** Milliseconds: a proxy that does not start, or an answer that does not come, ends the test. */
+/**
+ * Timeout in milliseconds for a proxy that does not start, and for a response that does not arrive.
+ */
 const LIMIT = { timeout: 300_000 };
-/** An address of this machine that is none of trusted_proxies. */
+/** An address of this machine that is not in trusted_proxies. */
 const CLIENT = "127.0.0.2";
 
-interface Place {
+interface ProxySetup {
   readonly folder: string;
   readonly port: number;
   readonly plainPort: number;
@@ -35,8 +37,8 @@ interface Place {
 interface Proxy {
   readonly program: string;
   readonly file: string;
-  /** The shipped text with the ports, and the certificate, of this place. */
-  adapted(text: string, place: Place): string;
+  /** Returns the shipped configuration with the ports and the certificate of this setup. */
+  adapted(text: string, setup: ProxySetup): string;
   args(file: string): readonly string[];
 }
 
@@ -76,7 +78,7 @@ const caddy: Proxy = {
 for (const proxy of [nginx, caddy]) {
   const isThere = spawnSync(proxy.program, [proxy.program === "nginx" ? "-v" : "version"]).status === 0;
   describe(`behind ${proxy.program}`, { skip: isThere ? false : `needs ${proxy.program}`, ...LIMIT }, () => {
-    /** Calls of the module that a test waits for, and lets go on. */
+    /** Calls of the module. A test waits for one, and then lets it go on. */
     const begun = Promise.withResolvers<number>();
     const goOn = Promise.withResolvers<void>();
     let folder = "";
@@ -124,13 +126,13 @@ for (const proxy of [nginx, caddy]) {
       return request(`https://${NAME}:${port}/probe${path}`, { agent, ...options });
     }
 
-    async function answerOf(call: ClientRequest): Promise<IncomingMessage> {
-      const [answer] = await once(call, "response");
-      return answer.setEncoding("utf8");
+    async function responseTo(call: ClientRequest): Promise<IncomingMessage> {
+      const [response] = await once(call, "response");
+      return response.setEncoding("utf8");
     }
 
     async function textOf(call: ClientRequest): Promise<string> {
-      return (await (await answerOf(call.end())).toArray()).join("");
+      return (await (await responseTo(call.end())).toArray()).join("");
     }
 
     before(async () => {
@@ -160,7 +162,7 @@ for (const proxy of [nginx, caddy]) {
       running.stderr?.on("data", (data) => {
         said += data;
       });
-      await eventually("the proxy answers", async () => {
+      await eventually("the proxy responds", async () => {
         assert.equal(running?.exitCode, null, said);
         return (await textOf(ask("/who")).catch(() => "")) !== "";
       });
@@ -191,7 +193,7 @@ for (const proxy of [nginx, caddy]) {
       assert.equal(await textOf(ask("/raw/a%2Fb//c%20d")), "/probe/raw/a%2Fb//c%20d");
     });
 
-    test("an upload arrives piece by piece, without a limit", async () => {
+    test("an upload of any size arrives piece by piece", async () => {
       const call = ask("/count", { method: "POST" });
       call.write("first");
       assert.equal(await begun.promise, 5);
@@ -200,9 +202,9 @@ for (const proxy of [nginx, caddy]) {
       assert.equal(await textOf(call), String(5 + 12 * piece.length));
     });
 
-    test("an answer arrives piece by piece", async () => {
-      const answer = await answerOf(ask("/pieces").end());
-      const pieces = answer[Symbol.asyncIterator]();
+    test("a response arrives piece by piece", async () => {
+      const response = await responseTo(ask("/pieces").end());
+      const pieces = response[Symbol.asyncIterator]();
       assert.equal((await pieces.next()).value, "first");
       goOn.resolve();
       assert.equal((await pieces.next()).value, " second");
@@ -219,7 +221,7 @@ for (const proxy of [nginx, caddy]) {
   });
 }
 
-/** Ports that nobody has at this moment. */
+/** Returns ports that are free at this moment. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
   await Promise.all(servers.map((each) => once(each, "listening")));

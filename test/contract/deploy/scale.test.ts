@@ -1,6 +1,6 @@
 /**
- * Several hosts as containers: what the compose file names is there, and its parts agree with each
- * other.
+ * Tests several hosts as containers: everything that the compose file names exists, and its parts
+ * fit together.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -41,14 +41,14 @@ const compose = [["docker", "compose"], ["docker-compose"]].find(
 );
 
 describe("the compose file", () => {
-  test("is taken by Docker Compose", { skip: compose ? false : "needs docker compose" }, () => {
+  test("is accepted by Docker Compose", { skip: compose ? false : "needs docker compose" }, () => {
     const [program = "", ...words] = compose ?? [];
     const options = { cwd: folder, env: { ...process.env, ...known }, encoding: "utf8" } as const;
     const { status, stderr } = spawnSync(program, [...words, "--file", "compose.yaml", "config", "--quiet"], options);
     assert.equal(status, 0, stderr);
   });
 
-  test("names services, volumes, files and variables that there are, and images without a registry", () => {
+  test("names existing services, volumes, files and variables, and images without a registry", () => {
     assert.equal(hosts.length, 3);
     for (const [name, { image, environment = {}, volumes: mounted = [], depends_on = [] }] of Object.entries(
       services,
@@ -65,7 +65,7 @@ describe("the compose file", () => {
     }
   });
 
-  test("has hosts with data of their own, behind the proxy that they believe, on the stores that they name", async () => {
+  test("has hosts with data of their own, behind a proxy that they trust, on the stores that they name", async () => {
     const data = hosts.flatMap((name) => services[name]?.volumes?.filter((each) => each.endsWith(":/data")) ?? []);
     assert.equal(new Set(data).size, hosts.length);
     const config = await loadConfig({ path: join(folder, "modhost.config.yaml"), cwd: folder, env: {} });

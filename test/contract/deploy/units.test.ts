@@ -1,6 +1,6 @@
 /**
- * The units for systemd: systemd accepts them, they are hardened, and what they name is what the
- * package has.
+ * Tests the units for systemd: systemd accepts them, they are hardened, and they name files of the
+ * package.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -21,14 +21,14 @@ const units = folders
 const services = units.filter((name) => name.endsWith(".service"));
 const textOf = (name: string) => readFileSync(join(shipped, name), "utf8");
 
-/** In tenths: what systemd-analyze calls OK, and a little less than that. */
+/** In tenths: a little below the limit that systemd-analyze calls OK. */
 const MAX_EXPOSURE = 20;
 
 const [version = "0"] = /\d+/.exec(String(spawnSync("systemd-analyze", ["--version"]).stdout)) ?? [];
-/** Why systemd's own checks are left out; false where they run. */
+/** The reason to leave out systemd's own checks, or false. */
 const lacksChecks = Number(version) >= 250 ? false : "needs systemd-analyze of systemd 250 or later";
 
-/** The last value of each setting. */
+/** Returns the last value of each setting. */
 const settingsOf = (text: string) =>
   new Map(Array.from(text.matchAll(/^(\w+)=(.*)$/gm), ([, name, value]) => [name, value]));
 
@@ -40,7 +40,7 @@ describe("systemd", () => {
   after(() => rm(root, { recursive: true }));
 
   test("accepts the units", { skip: lacksChecks }, async () => {
-    // The programs are not installed at their paths here: empty ones take their places.
+    // The programs are not installed at their paths here, so empty files replace them.
     for (const name of units) {
       const text = textOf(name).replaceAll(/^(Exec\w+=)(\S+)/gm, (_, key, path) => `${key}${join(root, path)}`);
       await writeFile(join(root, basename(name)), text);
@@ -72,16 +72,16 @@ describe("the unit of the server", () => {
     assert.ok(readFileSync(join(project, program), "utf8").startsWith("#!/usr/bin/env node"));
   });
 
-  test("waits longer for its end than the server does by default", () => {
+  test("waits longer for the server's end than the server needs by default", () => {
     const own = coreOptions.stop_delay.default + coreOptions.stop_timeout.default;
     assert.ok(Number(settings.get("TimeoutStopSec")) > own);
   });
 
-  test("forbids no memory that is written and run, since V8 compiles into it", () => {
+  test("allows memory that is writable and executable, because V8 compiles into it", () => {
     assert.equal(settings.has("MemoryDenyWriteExecute"), false);
   });
 
-  test("lets the server write where its config file says", async () => {
+  test("lets the server write to the folders that its config file names", async () => {
     const config = await loadConfig({ path: join(shipped, "modhost.config.yaml"), cwd: shipped, env: {} });
     for (const { owner, options } of await sections()) config.declare(options, owner);
     config.check();
@@ -97,7 +97,7 @@ describe("the image", () => {
   const text = textOf("Dockerfile");
   const last = text.slice(text.lastIndexOf("\nFROM "));
 
-  test("is made of images without the name of a registry, and runs as a user by number", () => {
+  test("is based on images without the name of a registry, and runs as a numeric user", () => {
     for (const [, image = ""] of text.matchAll(/^(?:FROM |ARG NODE=)(\S+)/gm)) {
       assert.match(image, /^(?:[a-z]+:[\w-]+|\$\{NODE\})$/);
     }
@@ -115,11 +115,11 @@ describe("the image", () => {
     ([, path = ""]) => path,
   );
 
-  test("is built of files that the context has", () => {
+  test("is built from files in its context", () => {
     for (const path of context) assert.ok(existsSync(join(project, path)), path);
   });
 
-  test("has in its context what the scripts of its build start", () => {
+  test("has the files in its context that the scripts of its build start", () => {
     const { scripts } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as {
       scripts: Record<string, string>;
     };

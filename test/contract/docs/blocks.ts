@@ -1,4 +1,4 @@
-/** The code blocks of a page, with what the page says about each. */
+/** Reads the code blocks of a page, with the comments that control their checks. */
 
 export interface Block {
   /** Path of the page from the root of the package. */
@@ -7,13 +7,11 @@ export interface Block {
   readonly line: number;
   readonly language: string;
   readonly code: string;
-  /** The text between the block before and this one. */
+  /** The text between the previous block and this one. */
   readonly before: string;
-  /** The text behind it, up to the next block. */
+  /** The text between this block and the next one. */
   readonly after: string;
-  /**
-   * `<!-- example: skip REASON -->` right before it: the block is not looked at, for this reason.
-   */
+  /** `<!-- example: skip REASON -->` right before the block: it is not checked, for this reason. */
   readonly skip: string | undefined;
   /** `<!-- example: given CODE -->`: declarations that the reader has to imagine. */
   readonly given: string;
@@ -43,5 +41,5 @@ export function blocksOf(page: string, text: string): Block[] {
   });
 }
 
-/** Where a block stands, for the names of tests. */
-export const placeOf = ({ page, line }: Block): string => `${page}:${line}`;
+/** Returns the position of a block, for the names of tests. */
+export const positionOf = ({ page, line }: Block): string => `${page}:${line}`;

@@ -1,4 +1,4 @@
-/** What the check of the examples finds: its parts, on pages made for that. */
+/** Tests the parts of the check of the examples, on pages that are made for that. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,14 +13,14 @@ const fenced = (language: string, code: string) => `\`\`\`${language}\n${code}\n
 const only = (text: string): Block => blocksOf("page.md", text)[0]!;
 
 describe("blocks", () => {
-  test("have language, code, line and the text around them", () => {
+  test("have a language, code, a line and the text around them", () => {
     const [first, second] = blocksOf("page.md", `One\n\n${fenced("ts", "a;")}Two\n${fenced("sh", "b")}Three\n`);
     assert.deepEqual([first?.language, first?.code, first?.line, first?.before], ["ts", "a;\n", 4, "One\n\n"]);
     assert.deepEqual([second?.language, second?.code, second?.line], ["sh", "b\n", 8]);
     assert.deepEqual([first?.after, second?.after], ["\nTwo\n", "\nThree\n"]);
   });
 
-  test("are left out for a reason, or completed, by the comment right before them", () => {
+  test("are skipped for a reason, or completed, by the comment right before them", () => {
     assert.equal(only(`<!-- example: skip needs a printer -->\n${fenced("ts", "a;")}`).skip, "needs a printer");
     assert.equal(only(`<!-- example: given let a: 1; -->\n${fenced("ts", "a;")}`).given, "let a: 1;");
     assert.equal(only(`<!-- example: skip it -->\n\nText\n${fenced("ts", "a;")}`).skip, undefined);
@@ -30,7 +30,7 @@ describe("blocks", () => {
 describe("scripts", () => {
   const of = (code: string, text = "") => scriptOf(only(text + fenced("ts", code)));
 
-  test("are modules with the name that the code, the text or the function gives", () => {
+  test("are modules with the name from the code, the text or the function", () => {
     assert.deepEqual(
       [of("// mod_a.ts\nexport default () => {};").kind, of("// mod_a.ts\nexport default 1;").file],
       ["module", "mod_a.ts"],
@@ -46,7 +46,7 @@ describe("scripts", () => {
     assert.equal(of("module.hosts();").kind, "part");
   });
 
-  test("that are parts compile as such, and not when something is wrong with them", async () => {
+  test("that are parts compile as such, unless they have an error", async () => {
     const folder = await mkdtemp(join(tmpdir(), "modhost-checks-"));
     try {
       await writeFile(join(folder, "package.json"), '{ "type": "module" }');
@@ -65,7 +65,7 @@ describe("scripts", () => {
 describe("commands", () => {
   const faults = (line: string) => shellFaults(line, ["bench"]);
 
-  test("that exist have no fault", async () => {
+  test("that exist cause no finding", async () => {
     for (const line of [
       "npm ci && npm start     # serves",
       "npm start -- ./mod_hello.ts ./site",
@@ -79,7 +79,7 @@ describe("commands", () => {
     }
   });
 
-  test("that do not exist have one", async () => {
+  test("that do not exist cause a finding", async () => {
     for (const line of [
       "npm run nothing",
       "npm strat",
@@ -91,11 +91,11 @@ describe("commands", () => {
     }
   });
 
-  test("that are no shell are refused", async () => {
+  test("that are not shell syntax are rejected", async () => {
     await assert.rejects(faults("echo 'open"));
   });
 
-  test("of curl have path and comment", () => {
+  test("with curl have a path and a comment", () => {
     assert.deepEqual(
       curlLines("curl -k https://localhost:5281/hello/a?b \\\n  -d c=d  # 200\ncurl http://example.org/\n"),
       [{ line: "curl -k https://localhost:5281/hello/a?b -d c=d", path: "/hello/a?b", comment: "200" }],

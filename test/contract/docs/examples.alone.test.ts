@@ -1,7 +1,8 @@
 /**
- * Every code block of the README, the guides and the reference: modules are loaded and asked what
- * the page asks them, tests are run, other code is compiled, configurations are checked, commands
- * are looked up. Blocks that show a signature are marked `typescript`, and belong to no example.
+ * Tests every code block of the README, the guides and the reference. Modules are loaded and get
+ * the requests that the page shows, tests run, other code is compiled, configurations are
+ * validated, and commands are looked up. Blocks that show a signature are marked `typescript`, and
+ * belong to no example.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -15,7 +16,7 @@ import { sections } from "#config/build/generate.ts";
 import { loadConfig } from "#core/config/index.ts";
 import { createTestHost } from "#core/testing/index.ts";
 import type { OptionDeclarations } from "#core/types.ts";
-import { type Block, blocksOf, placeOf } from "./blocks.ts";
+import { type Block, blocksOf, positionOf } from "./blocks.ts";
 import { project, typeErrors } from "./guides/support.ts";
 import { moduleNameOf, type Script, scriptOf } from "./scripts.ts";
 import { type Curl, curlLines, shellFaults } from "./shell.ts";
@@ -47,17 +48,17 @@ const shown = blocks.filter(({ skip }) => skip === undefined);
 const inLanguage = (...languages: string[]) => shown.filter(({ language }) => languages.includes(language));
 
 /**
- * A script with the file that holds it: those of a page lie together, but where it shows one of
- * them a second time.
+ * A script and the path of its file. The files of a page are in one folder, unless the page shows
+ * the same file a second time.
  */
 interface Placed extends Script {
   readonly path: string;
 }
 
-const scripts = await place(inLanguage("ts", "js").map(scriptOf));
+const scripts = await writeScripts(inLanguage("ts", "js").map(scriptOf));
 const packages = JSON.parse(await readFile(join(project, "package.json"), "utf8")) as { scripts: object };
 
-async function place(all: readonly Script[]): Promise<Placed[]> {
+async function writeScripts(all: readonly Script[]): Promise<Placed[]> {
   const placed: Placed[] = [];
   for (const script of all) {
     const base = join(folder, script.block.page.replaceAll(/\W/g, "_"));
@@ -74,7 +75,7 @@ async function place(all: readonly Script[]): Promise<Placed[]> {
   return placed;
 }
 
-/** The requests that a page makes of its host, between a module and the next one. */
+/** Returns the requests that a page makes to its host between a module and the next one. */
 function requestsOf({ block, file }: Placed): Curl[] {
   const later = shown.filter(({ page, line }) => page === block.page && line > block.line);
   const end = scripts.find(
@@ -87,12 +88,12 @@ function requestsOf({ block, file }: Placed): Curl[] {
 
 describe("modules that the pages show", () => {
   const modules = scripts.filter(({ kind }) => kind === "module");
-  test("are there", () => assert.ok(modules.length > 1));
+  test("exist", () => assert.ok(modules.length > 1));
 
   for (const script of modules) {
     const requests = requestsOf(script);
-    const asked = requests.length === 0 ? "loads" : `loads and answers ${requests.length} requests`;
-    test(`${placeOf(script.block)} ${script.file} ${asked}`, async () => {
+    const outcome = requests.length === 0 ? "loads" : `loads and responds to ${requests.length} requests`;
+    test(`${positionOf(script.block)} ${script.file} ${outcome}`, async () => {
       await using server = await createTestHost({ modules: [script.path], config: { https_ports: [0] } });
       assert.deepEqual(
         server.host.modules().filter(({ status }) => status !== "loaded"),
@@ -106,7 +107,7 @@ describe("modules that the pages show", () => {
           .replace(/^curl /, 'curl -sS --max-time 10 -w "%{stderr}%{http_code}" ');
         const { stdout, stderr } = await run("sh", ["-c", command], { cwd: dirname(script.path) });
         if (comment === "") assert.ok(Number(stderr.slice(-3)) < 400, `${line}: ${stderr} ${stdout}`);
-        else assert.ok(`${stderr} ${stdout}`.includes(comment), `${line} answers ${stderr} ${stdout}`);
+        else assert.ok(`${stderr} ${stdout}`.includes(comment), `${line}: the response is ${stderr} ${stdout}`);
       }
     });
   }
@@ -114,7 +115,7 @@ describe("modules that the pages show", () => {
 
 describe("programs of tests that the pages show", () => {
   for (const { block, path } of scripts.filter(({ kind }) => kind === "test")) {
-    test(`${placeOf(block)} passes`, async () => {
+    test(`${positionOf(block)} passes`, async () => {
       const { NODE_TEST_CONTEXT: _own, ...env } = process.env;
       const program = run(process.execPath, ["--conditions=source", "--test", path], { cwd: dirname(path), env });
       await program.catch(({ stdout }: { stdout: string }) => assert.fail(stdout));
@@ -122,7 +123,7 @@ describe("programs of tests that the pages show", () => {
   }
 });
 
-test("what the pages show in TypeScript compiles", () => {
+test("the TypeScript code on the pages compiles", () => {
   const typed = scripts.filter(({ path }) => path.endsWith(".ts"));
   assert.ok(typed.length > 10);
   const errors = typeErrors(typed.map(({ path }) => path));
@@ -136,10 +137,10 @@ test("what the pages show in TypeScript compiles", () => {
 
 describe("configurations that the pages show", () => {
   for (const block of inLanguage("yaml")) {
-    test(`${placeOf(block)} holds`, async () => {
-      const place = await mkdtemp(join(folder, "config-"));
-      await writeFile(join(place, "modhost.config.yaml"), block.code);
-      const config = await loadConfig({ cwd: place, env: {} });
+    test(`${positionOf(block)} is valid`, async () => {
+      const configFolder = await mkdtemp(join(folder, "config-"));
+      await writeFile(join(configFolder, "modhost.config.yaml"), block.code);
+      const config = await loadConfig({ cwd: configFolder, env: {} });
       for (const { owner, options } of await sections()) config.declare(options, owner);
       for (const [name, options] of await ownOptions(block)) config.declare(options, name);
       config.check();
@@ -148,8 +149,8 @@ describe("configurations that the pages show", () => {
   }
 
   /**
-   * The options of the modules on the same page; of one that is shown several times, those that
-   * came last.
+   * Returns the options of the modules on the same page. If a module is shown several times, its
+   * last version counts.
    */
   async function ownOptions({ page }: Block): Promise<Map<string, OptionDeclarations>> {
     const own = new Map<string, OptionDeclarations>();
@@ -164,7 +165,7 @@ describe("configurations that the pages show", () => {
 
 describe("commands that the pages show", () => {
   for (const block of inLanguage("sh")) {
-    test(`${placeOf(block)} exist`, async () => {
+    test(`${positionOf(block)} exist`, async () => {
       assert.deepEqual(await shellFaults(block.code, Object.keys(packages.scripts)), []);
     });
   }
@@ -172,12 +173,12 @@ describe("commands that the pages show", () => {
 
 describe("JSON that the pages show", () => {
   for (const block of inLanguage("json")) {
-    test(`${placeOf(block)} is JSON`, () => void JSON.parse(block.code));
+    test(`${positionOf(block)} is JSON`, () => void JSON.parse(block.code));
   }
 });
 
-test("a block that is left out says why", (t) => {
+test("a skipped block states the reason", (t) => {
   const left = blocks.filter(({ skip }) => skip !== undefined);
-  t.diagnostic(`${left.length} of ${blocks.length} blocks are left out`);
-  for (const block of left) assert.match(block.skip ?? "", /\w+ \w+/, placeOf(block));
+  t.diagnostic(`${left.length} of ${blocks.length} blocks are skipped`);
+  for (const block of left) assert.match(block.skip ?? "", /\w+ \w+/, positionOf(block));
 });

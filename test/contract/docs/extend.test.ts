@@ -1,6 +1,6 @@
 /**
- * The module of the guide "Extend modhost": what it contributes to each part of modhost, loaded
- * from its folder.
+ * Loads the module of the guide "Extend modhost" from its folder, and tests what it contributes to
+ * each part of modhost.
  */
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -17,7 +17,7 @@ const visits = fileURLToPath(new URL("../../../docs/guides/extend/visits/", impo
 const modules_enabled = ["http_admin", "http_errors", "http_health", "http_openmetrics", "backup", visits];
 
 let host: TestHost;
-/** A folder from which commands find the server. */
+/** The folder in which commands find the server. */
 let site: string;
 let tokens: ServerTokens;
 
@@ -46,16 +46,16 @@ const run = (...words: string[]) => ran(site, ["--no-json", ...words]);
 const text = async (path: string) => (await host.fetch(path)).text();
 
 describe("the module of the guide", () => {
-  test("is right for the compiler, which reads its comments", () => {
+  test("has no type errors, with types from its comments", () => {
     const files = ["index.js", "counts.js", "cli/visits.js", "cli/doctor.js"].map((name) => join(visits, name));
     assert.deepEqual(typeErrors(files), []);
   });
 
-  test("counts pages, and shows them at its own address", async () => {
+  test("counts pages, and shows the counts at its own address", async () => {
     assert.match(await text("/visits/"), /have shown 2 pages/);
   });
 
-  test("contributes a command, which is in --help and in the script of a shell", async () => {
+  test("contributes a command, which is in --help and in the completion script of a shell", async () => {
     assert.deepEqual(await run("visits"), { code: 0, stdout: "APP   VISITS\nshop  2\n", stderr: "" });
     const { stdout, stderr } = await run("--help");
     assert.match(stdout, /^ {2}visits +Show how many pages each app has shown$/m);
@@ -72,12 +72,12 @@ describe("the module of the guide", () => {
     const { secret: other } = await tokens.create({ name: "other", scopes: ["app:shop"] });
     assert.equal((await get(other)).status, 403);
     const { secret } = await tokens.create({ name: "screen", scopes: ["visits:read"] });
-    const answer = await get(secret);
-    assert.deepEqual([answer.status, await answer.json()], [200, [{ app: "shop", visits: 2 }]]);
+    const response = await get(secret);
+    assert.deepEqual([response.status, await response.json()], [200, [{ app: "shop", visits: 2 }]]);
     await assert.rejects(tokens.create({ name: "wrong", scopes: ["visits:write"] }), { code: "TOKEN_INVALID" });
   });
 
-  test("contributes an entry of the start page and of what run prints, in place of its routes", async () => {
+  test("contributes an entry to the start page and to the output of run, which replaces its routes", async () => {
     const entry = host.host.startPage().find(({ module }) => module === "visits");
     assert.deepEqual(entry?.urls, [host.url("/visits/").replace("127.0.0.1", "localhost")]);
     const { body } = await host.inject({ path: "/", headers: { accept: "text/html" } });
@@ -114,7 +114,7 @@ describe("the module of the guide", () => {
     assert.match((await run("doctor")).stdout, /^ok +visits$/m);
   });
 
-  test("contributes to health when its counts cannot be saved, and starts again from 0 when it is told to", async () => {
+  test("contributes to health if its counts cannot be saved, and restarts from 0 on request", async () => {
     assert.equal((await host.fetch("/health/ready")).status, 200);
     await rm(join(host.folder, "visits"), { recursive: true, force: true });
     await writeFile(join(host.folder, "visits"), "in the way");
@@ -125,7 +125,7 @@ describe("the module of the guide", () => {
     assert.equal((await host.fetch("/health/ready")).status, 200);
   });
 
-  // The dashboard is a page as well, so this test comes behind those that count.
+  // A page of the dashboard counts as a visit, so this test comes after those that count.
   test("contributes a page of the dashboard", async () => {
     const headers = { accept: "text/html", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" };
     const { body } = await host.inject({ service: "admin", path: "/admin/", headers });

@@ -1,4 +1,7 @@
-/** Pages that people write are short enough to read in five minutes. Generated pages are not. */
+/**
+ * Tests that handwritten pages are short enough to read in five minutes. Generated pages may be
+ * longer.
+ */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,13 +11,13 @@ import { project } from "./guides/support.ts";
 const MAX_WORDS = 1200;
 const pages = globSync(["*.md", "{core,docs,modules}/**/*.md"], { cwd: project });
 
-/** Counts the words of a page, without the tables of benchmarks and the lines of other tables. */
+/** Counts the words of a page. Benchmark tables and the rules of other tables do not count. */
 function wordsOf(text: string): number {
   const prose = text.replaceAll(/<!-- bench: .*?<!-- end -->/gs, "").replaceAll(/^\|[-| ]+\|$/gm, "");
   return prose.replaceAll("|", " ").trim().split(/\s+/).length;
 }
 
-test(`no page that people write has more than ${MAX_WORDS} words`, () => {
+test(`no handwritten page has more than ${MAX_WORDS} words`, () => {
   assert.ok(pages.length > 100);
   const long = pages.flatMap((page) => {
     const text = readFileSync(join(project, page), "utf8");

@@ -1,4 +1,7 @@
-/** Links of all pages in the root, `core`, `docs` and `modules` lead to existing files and headings. */
+/**
+ * Tests that links of all pages in the root, `core`, `docs` and `modules` lead to existing files
+ * and headings.
+ */
 import assert from "node:assert/strict";
 import { existsSync, globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -9,12 +12,12 @@ import { project } from "./guides/support.ts";
 
 const pages = globSync(["{README,CONTRIBUTING,CHANGELOG}.md", "{core,docs,modules}/**/*.md"], { cwd: project });
 
-/** A page without its blocks of code. */
+/** Returns a page without its code blocks. */
 async function textOf(page: string): Promise<string> {
   return (await readFile(page, "utf8")).replaceAll(/^```.*?^```$/gms, "");
 }
 
-/** How often each heading of a page is there: a link leads to the first one. */
+/** Counts how often each heading occurs on a page: a link leads to the first one. */
 async function headingsOf(page: string): Promise<Map<string, number>> {
   const headings = new Map<string, number>();
   for (const [, text = ""] of (await textOf(page)).matchAll(/^#+ (.*)$/gm)) {
@@ -32,9 +35,9 @@ describe("the links of", () => {
         if (/^[a-z]+:/.test(target)) continue;
         const [file = "", heading] = target.split("#");
         const to = file === "" ? path : resolve(path, "..", file);
-        if (!existsSync(to)) lost.push(`${target}: there is no ${relative(project, to)}`);
+        if (!existsSync(to)) lost.push(`${target}: ${relative(project, to)} does not exist`);
         else if (heading !== undefined && (await headingsOf(to)).get(heading) !== 1)
-          lost.push(`${target}: there is not one heading of that name`);
+          lost.push(`${target}: there has to be exactly one heading with that name`);
       }
       assert.deepEqual(lost, []);
     });

@@ -1,4 +1,4 @@
-/** The table of the operator's guide names each of its pages. */
+/** Tests that the table of the operator's guide names each of its pages. */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

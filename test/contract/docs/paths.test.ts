@@ -1,4 +1,4 @@
-/** Paths of this tree that pages, scripts and comments name are there. */
+/** Tests that paths in pages, scripts and comments exist in this tree. */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { project } from "./guides/support.ts";
 const folders = "core,modules,test,docs,config";
 const everywhere = globSync(`{${folders}}/**`, { cwd: project });
 const exists = new Set([...everywhere, ...globSync("*", { cwd: project })]);
-/** Where the ends of paths lead: `pins/pins.ts` stands for the one file of that name. */
+/** Ends of paths: `pins/pins.ts` stands for the only file with that end. */
 const endings = new Set(
   everywhere.flatMap((path) => {
     const parts = path.split("/");
@@ -16,7 +16,7 @@ const endings = new Set(
   }),
 );
 
-/** They stand for whatever somebody else's file is called. */
+/** Placeholders that stand for a file of the reader. */
 const placeholder = /(?:\b|_)NAME\b|\bmod_(?:x|shop)\b|^node_modules\//;
 
 const fromRoot = new RegExp(`(?<![\\w./@-])(?:${folders.replaceAll(",", "|")})/[\\w./-]*\\w`, "g");
@@ -24,20 +24,20 @@ const inside = /(?<![\w./@<>*{}-])(?:[\w-]+\/)+[\w-]+\.(?:ts|mjs|cjs|md|yaml|jso
 
 const read = (path: string) => readFileSync(join(project, path), "utf8");
 
-/** The comments of a source, without their marks. */
+/** Returns the comments of a source without their marks. */
 function commentsOf(source: string): string {
   return [...source.matchAll(/\/\*\*?([\s\S]*?)\*\/|(?<!["':\w])\/\/ (.*)/g)]
     .map(([, block, line]) => block ?? line)
     .join("\n");
 }
 
-/** What a text names from the root of the tree, and is not there. */
+/** Returns the paths in a text that begin at the root of the tree and do not exist. */
 function lostFromRoot(text: string): string[] {
   const isFile = (path: string) => /\.(ts|mjs|cjs|md|json|yaml|grit|py|sh)$/.test(path);
   return (text.match(fromRoot) ?? []).filter((path) => isFile(path) && !exists.has(path) && !placeholder.test(path));
 }
 
-/** What a text names by the end of its path, and is not there. */
+/** Returns the ends of paths in a text that match no file. */
 function lostInside(text: string): string[] {
   return (text.match(inside) ?? []).filter((path) => !endings.has(path) && !placeholder.test(path));
 }
@@ -53,7 +53,7 @@ function lostIn(paths: readonly string[], find: (path: string) => readonly strin
   return paths.flatMap((path) => find(path).map((lost) => `${path} names ${lost}`));
 }
 
-test("pages name paths that are there", () => {
+test("pages name existing paths", () => {
   const pages = globSync(["*.md", "{core,docs,modules,test}/**/*.md"], { cwd: project });
   assert.ok(pages.length > 20);
   assert.deepEqual(
@@ -62,7 +62,7 @@ test("pages name paths that are there", () => {
   );
 });
 
-test("the READMEs of rooms name source files that are there", () => {
+test("the READMEs of folders name existing source files", () => {
   const pages = everywhere.filter((path) => /^(?:core|modules|config)\b.*README\.md$/.test(path));
   assert.ok(pages.length > 40);
   assert.deepEqual(
@@ -71,7 +71,7 @@ test("the READMEs of rooms name source files that are there", () => {
   );
 });
 
-test("scripts and settings name paths that are there", () => {
+test("scripts and settings name existing paths", () => {
   const settings = [
     "package.json",
     "biome.json",
@@ -85,7 +85,7 @@ test("scripts and settings name paths that are there", () => {
   );
 });
 
-test("comments name paths that are there", () => {
+test("comments name existing paths", () => {
   const sources = globSync("{core,modules,test,config}/**/*.{ts,mjs,cjs}", { cwd: project });
   assert.ok(sources.length > 500);
   assert.deepEqual(
@@ -97,7 +97,7 @@ test("comments name paths that are there", () => {
   );
 });
 
-test("a path that is not there is found in each form", () => {
+test("a path that does not exist is found in each form", () => {
   assert.deepEqual(lostFromRoot("see core/gone.ts, core/host.ts and `docs/reference/gone.md`"), [
     "core/gone.ts",
     "docs/reference/gone.md",

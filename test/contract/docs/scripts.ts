@@ -1,12 +1,12 @@
-/** TypeScript and JavaScript blocks: what kind of example each is, and the file that it becomes. */
+/** Classifies TypeScript and JavaScript blocks, and chooses the file for each example. */
 import { basename } from "node:path";
 import type { Block } from "./blocks.ts";
 
 export interface Script {
   readonly block: Block;
   /**
-   * `module`: a whole module; `test`: a program of tests; `file`: named by the page, for others;
-   * else part of a module.
+   * `module`: a whole module. `test`: a program of tests. `file`: a file that the page names, for
+   * use by others. `part`: a part of a module.
    */
   readonly kind: "module" | "test" | "file" | "part";
   /** Path of its file in the folder of the page. */
@@ -30,7 +30,7 @@ export function scriptOf(block: Block): Script {
 
 const isModuleFile = (name: string): boolean => /(?:^|\/)mod_\w+(?:\/index)?\.\w+$/.test(name);
 
-/** The name that the text gives it, else that of its function. */
+/** Returns the name from the text, or else the name of the function. */
 function moduleFile({ before, after, code, language }: Block): string {
   const said = /`(mod_\w+\.\w+)`/g;
   const [, near] = [...before.matchAll(said)].at(-1) ?? said.exec(after) ?? [];
@@ -38,15 +38,15 @@ function moduleFile({ before, after, code, language }: Block): string {
   return near ?? `mod_${called}.${language}`;
 }
 
-/** The module's name as the host has it, from its file. */
+/** Returns the name under which the host loads a module, from its file. */
 export function moduleNameOf(file: string): string {
   const own = basename(file).startsWith("index.") ? (file.split("/").at(-2) ?? "") : basename(file);
   return own.replace(/\.\w+$/, "").replace(/^mod_/, "");
 }
 
 /**
- * A part of a module as a file of its own, on as many lines: `module` and `event` are there, and
- * lines of a route table stand in one.
+ * Turns a part of a module into a file with the same number of lines: `module` and `event` are
+ * declared, and lines of a route table are put into one.
  */
 function completed({ code, given }: Block): string {
   const head = `declare const module: import("modhost").Module; declare const event: import("modhost").HttpEvent; ${given} `;

@@ -1,14 +1,11 @@
-/**
- * Lines of a shell as pages show them: whether the programs, scripts, commands and options in them
- * exist.
- */
+/** Checks shell commands in pages: whether their programs, scripts, commands and options exist. */
 import { execFileSync } from "node:child_process";
 import { PassThrough } from "node:stream";
 import { everyCommand, program } from "#core/cli/program.ts";
 
 /**
- * One command each: comments and variables before it taken away, `&&` and lines that go on taken
- * apart.
+ * Splits code into commands: removes comments and variables in front, joins continued lines, and
+ * splits at `&&`.
  */
 export function commandLines(code: string): string[] {
   return code
@@ -19,7 +16,7 @@ export function commandLines(code: string): string[] {
     .filter((line) => line !== "");
 }
 
-/** What is wrong with a block; nothing when all that it names exists. */
+/** Returns what is wrong with a block. Empty if everything that it names exists. */
 export async function shellFaults(code: string, scripts: readonly string[]): Promise<string[]> {
   execFileSync("sh", ["-n", "-c", code], { stdio: "pipe" });
   const faults: string[] = [];
@@ -36,14 +33,15 @@ async function faultOf(line: string, scripts: readonly string[]): Promise<string
   const [, launched] = /^(?:npx modhost|modhost|node \S*launch\.mjs|npm start --)(?:\s+(.*))?$/.exec(line) ?? [];
   if (launched !== undefined) return programFault(wordsOf(launched));
   const [, command, script] = /^npm (\S+)(?: (\S+))?/.exec(line) ?? [];
-  if (command === "run") return scripts.includes(script ?? "") ? undefined : `there is no script ${script}`;
-  if (command !== undefined) return npmCommands.includes(command) ? undefined : `npm has no command ${command} here`;
+  if (command === "run") return scripts.includes(script ?? "") ? undefined : `the script ${script} does not exist`;
+  if (command !== undefined)
+    return npmCommands.includes(command) ? undefined : `the npm command ${command} is not allowed here`;
   return undefined;
 }
 
 /**
- * Asks the program for the help of what would run: it reads command and options as always, and does
- * nothing.
+ * Runs the command with `--help`: it parses the command and its options as always, and does nothing
+ * else.
  */
 async function programFault(words: readonly string[]): Promise<string | undefined> {
   const isNamed = (await everyCommand()).some(({ name }) => words.includes(name));
@@ -60,7 +58,7 @@ function wordsOf(text: string): string[] {
   );
 }
 
-/** A line that asks the host itself by curl, and what its comment says of the answer. */
+/** A line that sends a request to the host with curl, and the comment about the response. */
 export interface Curl {
   readonly line: string;
   readonly path: string;

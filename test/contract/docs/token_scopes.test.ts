@@ -1,4 +1,6 @@
-/** The page of token scopes lists what the bundled modules declare when they are loaded. */
+/**
+ * Tests that the page of token scopes lists what the bundled modules declare when they are loaded.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundledScopes } from "#config/build/generate/token_scopes.ts";

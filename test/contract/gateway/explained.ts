@@ -1,5 +1,5 @@
 /**
- * The recorded requests that are answered otherwise on purpose: the table in
+ * Recorded requests whose responses differ on purpose: the table in
  * `docs/reference/gateway-transcripts.md`.
  */
 import { readFile } from "node:fs/promises";
@@ -7,18 +7,21 @@ import type { Played } from "./replay.ts";
 
 const page = new URL("../../../docs/reference/gateway-transcripts.md", import.meta.url);
 
-/** Reason by `topic/id`. Rows are `| request | reason |`. */
+/** Resolves to the reasons by `topic/id`. Rows are `| request | reason |`. */
 export async function readExplanations(): Promise<ReadonlyMap<string, string>> {
   const rows = (await readFile(page, "utf8")).split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
   return new Map(rows.flatMap(([, name = "", reason = ""]) => (/^[a-z]+\/./.test(name) ? [[name, reason]] : [])));
 }
 
-/** What is wrong: a difference without an explanation, an explanation of what does not differ. */
+/** Returns differences without an explanation, and explanations of responses that do not differ. */
 export function faultsOf(played: readonly Played[], explained: ReadonlyMap<string, string>): string[] {
   const faults = played.flatMap(({ id, state, differences }) => {
-    if (explained.has(id)) return state === "ok" ? [`${id} is explained, and does not differ`] : [];
+    if (explained.has(id)) return state === "ok" ? [`${id} is explained, but does not differ`] : [];
     return state === "differs" ? [[id, ...differences].join("\n    ")] : [];
   });
   const known = new Set(played.map(({ id }) => id));
-  return [...faults, ...[...explained.keys()].filter((id) => !known.has(id)).map((id) => `${id}: no such request`)];
+  return [
+    ...faults,
+    ...[...explained.keys()].filter((id) => !known.has(id)).map((id) => `${id}: the request does not exist`),
+  ];
 }

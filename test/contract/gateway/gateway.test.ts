@@ -4,14 +4,14 @@ import { faultsOf, readExplanations } from "./explained.ts";
 import { type Played, replay } from "./replay.ts";
 import { startGateway } from "./server.ts";
 
-test("recorded requests are answered as they were recorded, or as explained", async () => {
+test("recorded requests get the recorded responses, or differ as explained", async () => {
   await using server = await startGateway();
   const played = await replay(server.url);
   assert.deepEqual(faultsOf(played, await readExplanations()), []);
   assert.ok(played.filter(({ state }) => state === "ok").length > 310);
 });
 
-test("what is explained must differ, be there, and be all that differs", () => {
+test("explanations match exactly the requests that differ", () => {
   const played = (id: string, state: Played["state"]): Played => ({
     id,
     state,
@@ -25,8 +25,8 @@ test("what is explained must differ, be there, and be all that differs", () => {
   ];
   const explained = new Map(["a/fits", "a/said", "a/gone"].map((id) => [id, "so"]));
   assert.deepEqual(faultsOf(all, explained), [
-    "a/fits is explained, and does not differ",
+    "a/fits is explained, but does not differ",
     "a/not\n    x",
-    "a/gone: no such request",
+    "a/gone: the request does not exist",
   ]);
 });

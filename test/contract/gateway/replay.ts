@@ -1,4 +1,4 @@
-/** Plays the recorded requests to a gateway, and gives what came of each. */
+/** Plays the recorded requests against a gateway, and returns the results. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -14,22 +14,22 @@ interface Fixtures {
   readonly keys: Readonly<Record<string, string>>;
   /** Records of names in base64, by the name of the key. */
   readonly records: Readonly<Record<string, string>>;
-  /** Paths by the name that leads there. */
+  /** The path to which each name resolves. */
   readonly names: Readonly<Record<string, string>>;
   /** `Gateway.PublicGateways` that the server must have. */
   readonly publicGateways: Readonly<Record<string, unknown>>;
-  /** Lines of the denylist that it must have. */
+  /** Lines of the denylist that the server must have. */
   readonly denylist: readonly string[];
 }
 
 export const fixtures = JSON.parse(readFileSync(join(fixturesFolder, "fixtures.json"), "utf8")) as Fixtures;
 
-/** With the identifiers of the fixtures in the place of `{name}`. */
+/** Replaces `{name}` by the identifiers of the fixtures. */
 export function filled(text: string): string {
   return text.replace(/\{(\w+)\}/g, (all, name: string) => fixtures.cids[name] ?? fixtures.keys[name] ?? all);
 }
 
-/** What `IPFS_NS_MAP` must be when the node is opened. */
+/** Returns the value that `IPFS_NS_MAP` must have when the node is opened. */
 export function nameMap(): string {
   return Object.entries(fixtures.names)
     .map(([name, path]) => `${name}:${filled(path)}`)
@@ -37,14 +37,16 @@ export function nameMap(): string {
 }
 
 export interface Played {
-  /** `topic/id`. */
+  /** In the form `topic/id`. */
   readonly id: string;
-  /** `quirk`: it differs, and no rule stands behind what was recorded. */
+  /** `quirk`: the response differs, but no rule requires the recorded one. */
   readonly state: "ok" | "quirk" | "differs";
   readonly differences: readonly string[];
 }
 
-/** Asks a gateway that has the fixtures; `only` is a regular expression for `topic/id`. */
+/**
+ * Sends requests to a gateway that has the fixtures. `only`: a regular expression for `topic/id`.
+ */
 export async function replay(url: string, only = "."): Promise<readonly Played[]> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-gateway-replay-"));
   try {

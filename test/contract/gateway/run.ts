@@ -1,7 +1,7 @@
 /**
- * `npm run gateway-transcripts -- [--only REGEX] [--verbose] [--url URL]`: the recorded requests to
- * a gateway, asked of this one. `--url` asks another server, which must have the fixtures, and
- * explains nothing.
+ * `npm run gateway-transcripts -- [--only REGEX] [--verbose] [--url URL]`: sends the recorded
+ * requests to this gateway. `--url` tests another server, which must have the fixtures;
+ * explanations do not apply to it.
  */
 import { parseArgs } from "node:util";
 import { faultsOf, readExplanations } from "./explained.ts";
@@ -31,5 +31,5 @@ if (verbose) {
 }
 const fitting = played.filter(({ state }) => state === "ok").length;
 const otherwise = played.filter(({ id, state }) => state !== "ok" && wanted.has(id)).length;
-console.log(`${fitting} of ${played.length} as recorded, ${otherwise} otherwise as explained, ${faults.length} wrong`);
+console.log(`${fitting} of ${played.length} as recorded, ${otherwise} different as explained, ${faults.length} wrong`);
 process.exitCode = faults.length === 0 && played.length > 0 ? 0 : 1;

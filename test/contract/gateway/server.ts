@@ -1,5 +1,5 @@
 /**
- * A gateway at the address of a repo, as of a daemon, that has the fixtures of the recorded
+ * Starts a gateway at the address in a repo, like a daemon. It has the fixtures of the recorded
  * requests, and fetches nothing.
  */
 import { readFileSync } from "node:fs";
@@ -12,12 +12,12 @@ import { startHost, type TestHost } from "#test/support/host.ts";
 import { filled, fixtures, fixturesFolder, nameMap } from "./replay.ts";
 
 export interface GatewayServer extends TestHost {
-  /** Of `Addresses.Gateway`. */
+  /** URL of `Addresses.Gateway`. */
   readonly url: string;
 }
 
 export async function startGateway(config: Readonly<Record<string, unknown>> = {}): Promise<GatewayServer> {
-  // Read when a node is opened.
+  // The node reads this variable when it is opened.
   const { IPFS_NS_MAP: before } = process.env;
   process.env.IPFS_NS_MAP = nameMap();
   try {
@@ -33,7 +33,9 @@ export async function startGateway(config: Readonly<Record<string, unknown>> = {
   }
 }
 
-/** The blocks are stored as they are: some have hashes and codecs that no import takes. */
+/**
+ * Stores the blocks as they are, because no import accepts some of their hash functions and codecs.
+ */
 export async function provision(repo: string): Promise<void> {
   await using node = await createNode({ repo, offline: true });
   const { config } = node.lowLevel.repo;

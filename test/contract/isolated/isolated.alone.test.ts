@@ -1,5 +1,5 @@
 /**
- * The contract holds for isolated modules: part of its tests, over HTTP/1.1. All of them:
+ * Runs a part of the contract tests with isolated modules, over HTTP/1.1. To run all of them:
  * `npm run contract -- --isolated`.
  */
 process.env.MODHOST_TEST_ISOLATED = "HTTP/1.1";

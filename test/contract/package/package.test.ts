@@ -31,7 +31,7 @@ interface Component {
   readonly hashes: readonly unknown[];
 }
 
-/** Names of packages that built code asks for, at once or late, by whatever means. */
+/** Returns the names of packages that built code imports or requires, at its start or later. */
 function importedPackages(text: string): string[] {
   const imports =
     /(?:\bfrom|\bimport|\b(?:import|importLate|importMeta\.resolve|require\d*|require\d*\.resolve)\(|createRequire\d*\([^()]*\)\()\s*"((?:@[a-z0-9-]+\/)?[a-z0-9][\w.-]*)(?:\/[\w./-]+)?"/g;
@@ -40,12 +40,12 @@ function importedPackages(text: string): string[] {
 }
 
 describe("the tarball", () => {
-  test("is made of what was built just before", async () => {
+  test("is made from the build that was made just before", async () => {
     const { scripts } = JSON.parse(await readFile(new URL("../../../package.json", import.meta.url), "utf8"));
     assert.equal(scripts.prepack, "npm run build");
   });
 
-  test("holds the program, what it reads, and nothing else", () => {
+  test("contains the program, the files that it reads, and nothing else", () => {
     const kinds = packed.files.map((path) => {
       const page = /^dist\/modules\/\w+\/pages\/.*(\.\w+)$/.exec(path);
       if (page !== null) return `dist/modules pages ${page[1]}`;
@@ -100,7 +100,7 @@ describe("the tarball", () => {
   test("has every file that its exports name", async () => {
     const { exports } = JSON.parse(await readFile(inPackage("package.json"), "utf8"));
     for (const [path, target] of Object.entries<string | Record<string, string>>(exports)) {
-      // What a clone runs from is the only target that is not shipped.
+      // Only the targets for a clone are not shipped.
       const { source: _, ...targets } = typeof target === "string" ? { default: target } : target;
       for (const file of Object.values(targets)) assert.ok(existsSync(inPackage(file)), `${path} names ${file}`);
     }
@@ -112,8 +112,8 @@ describe("the manifest", () => {
   const installed = (name: string) =>
     readFile(new URL(`../../../node_modules/${name}/package.json`, import.meta.url), "utf8");
   /**
-   * Packages that a library asks for where they happen to be installed: that without them it works
-   * as well is its promise.
+   * Packages that a library uses only if they happen to be installed. Without them it works as
+   * well.
    */
   const tried = ["bufferutil", "utf-8-validate", "msgpackr-extract"];
 
@@ -123,7 +123,7 @@ describe("the manifest", () => {
     assert.deepEqual(importedPackages(built), ["ws", "b", "koa", "c", "@d/e", "f", "late", "g"]);
   });
 
-  test("depends on what the program imports, and on nothing else", async () => {
+  test("depends on the packages that the program imports, and on nothing else", async () => {
     const { dependencies, optionalDependencies, peerDependencies = {} } = await read("package.json");
     const quic = JSON.parse(await installed("@chainsafe/libp2p-quic")).optionalDependencies;
     const ofNode = Object.keys(optionalDependencies).filter((name) => !Object.hasOwn(quic, name));
@@ -135,7 +135,8 @@ describe("the manifest", () => {
     })) {
       for (const name of importedPackages(await readFile(inPackage(file), "utf8"))) imported.add(name);
     }
-    // Of machine code it asks for that of many machines, for some of which there is none.
+    // Packages with machine code look for variants for many machines, and some of these do not
+    // exist.
     const own = [...imported].filter(
       (name) => !tried.includes(name) && name !== "modhost" && !name.startsWith("@chainsafe/libp2p-quic-"),
     );
@@ -144,15 +145,15 @@ describe("the manifest", () => {
     assert.deepEqual(
       ofNode.filter((name) => byHost.includes(name)),
       [],
-      "the host asks for what npm may leave out",
+      "the host imports a package that npm may leave out",
     );
   });
 
-  test("has no overrides, which npm would not apply for whoever installs the package", async () => {
+  test("has no overrides, because npm would not apply them when others install the package", async () => {
     assert.equal((await read("package.json")).overrides, undefined);
   });
 
-  test("comes with a bill of materials that names what the program contains, by version and licence", async () => {
+  test("comes with a bill of materials that names the bundled packages with version and licence", async () => {
     const text = await readFile(inPackage("dist/sbom.cdx.json"), "utf8");
     assert.equal(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text), null);
     const { components } = JSON.parse(text);
@@ -169,9 +170,9 @@ describe("the manifest", () => {
     }
   });
 
-  test("is explained by the page of packages, name by name", async () => {
+  test("has a page that explains each of its packages", async () => {
     const page = await readFile(new URL("../../../docs/reference/packages.md", import.meta.url), "utf8");
-    const [, within = "", beside = ""] = page.split(/^## /m);
+    const [, within = "", development = ""] = page.split(/^## /m);
     const named = (text: string) => {
       const cells = [...text.matchAll(/^\| (.+?) \|/gm)].map(([, cell]) => cell);
       return [...cells.join().matchAll(/`([^`]+)`/g)].map(([, name]) => name as string);
@@ -192,20 +193,21 @@ describe("the manifest", () => {
     );
     const needed = Object.keys({ ...dependencies, ...ofNode, ...peerDependencies });
     assert.deepEqual(
-      needed.filter((name) => !named(beside).includes(name)),
+      needed.filter((name) => !named(development).includes(name)),
       [],
     );
   });
 });
 
 describe("an installed package", () => {
-  test("has a program that tells its version", async () => {
+  test("has a program that prints its version", async () => {
     const { version } = JSON.parse(await readFile(inPackage("package.json"), "utf8"));
     assert.equal(await run("node_modules/.bin/modhost", ["--version"], project), `${version}\n`);
   });
 
   test("serves loose modules in TypeScript and CommonJS, and npm packages of either kind", async () => {
-    const answer = (kind: string) => `module.depends("http"); module.provides("http", { route: { GET: "${kind}" } });`;
+    const moduleBody = (kind: string) =>
+      `module.depends("http"); module.provides("http", { route: { GET: "${kind}" } });`;
     const manifest = (more: object) => JSON.stringify({ version: "1.0.0", modhost: { kind: "module" }, ...more });
     await write(project, {
       "served/modhost.config.yaml":
@@ -221,20 +223,20 @@ describe("an installed package", () => {
       "served/plugins/mod_apart.ts": `
         import { HttpError } from "modhost";
         export const isolated = true;
-        export default function (module) { new HttpError(409); ${answer("apart")} }`,
+        export default function (module) { new HttpError(409); ${moduleBody("apart")} }`,
       "served/plugins/mod_common.cjs": `
         const { HttpError } = require("modhost");
-        module.exports = function (module) { new HttpError(409); ${answer("common")} };`,
+        module.exports = function (module) { new HttpError(409); ${moduleBody("common")} };`,
       "served/plugins/mod_folder/package.json": JSON.stringify({ type: "commonjs", main: "main.js" }),
-      "served/plugins/mod_folder/main.js": `module.exports = function (module) { ${answer("folder")} };`,
+      "served/plugins/mod_folder/main.js": `module.exports = function (module) { ${moduleBody("folder")} };`,
       "node_modules/modhost-mod-esm/package.json": manifest({ type: "module", exports: "./main.js" }),
       "node_modules/modhost-mod-esm/main.js": `
         import { formdecode } from "modhost/net/http";
-        export default function (module) { formdecode(""); ${answer("esm")} }`,
+        export default function (module) { formdecode(""); ${moduleBody("esm")} }`,
       "node_modules/modhost-mod-cjs/package.json": manifest({ type: "commonjs", main: "main.js" }),
       "node_modules/modhost-mod-cjs/main.js": `
         const { formdecode } = require("modhost/net/http");
-        module.exports = function (module) { formdecode(""); ${answer("cjs")} };`,
+        module.exports = function (module) { formdecode(""); ${moduleBody("cjs")} };`,
     });
     await using program = new Program(join(project, "served"), inPackage("core/cli/launch.mjs"));
     const { started, kill, ended } = await program.serve(["run"]);
@@ -243,16 +245,16 @@ describe("an installed package", () => {
     for (const kind of ["typed", "common", "folder", "apart", "esm", "cjs"]) {
       assert.equal(await (await fetch(`http://127.0.0.1:${port}/${kind}`)).text(), kind);
     }
-    // An error of another copy of the package would be no answer, but a failure: 500.
+    // An `HttpError` of a second copy of the package would cause a 500.
     assert.equal((await fetch(`http://127.0.0.1:${port}/typed/refused`)).status, 418);
     kill("SIGTERM");
     assert.equal((await ended).code, 0);
   });
 
-  test("starts with what an earlier start has compiled, unless that is damaged", async () => {
+  test("starts with the compile cache of an earlier start, unless it is damaged", async () => {
     const cache = join(project, "compiled");
     const env = { ...withNode, NODE_COMPILE_CACHE: cache };
-    const kept = async () => {
+    const cacheFiles = async () => {
       const files = await readdir(cache, { recursive: true });
       return files.filter((file) => basename(file).startsWith("modhost-")).map((file) => join(cache, file));
     };
@@ -263,15 +265,15 @@ describe("an installed package", () => {
       return stdout;
     };
     const first = await version();
-    const [file = ""] = await kept();
+    const [file = ""] = await cacheFiles();
     const made = await stat(file);
     assert.equal(await version(), first);
-    assert.deepEqual([await kept(), (await stat(file)).ino], [[file], made.ino]);
+    assert.deepEqual([await cacheFiles(), (await stat(file)).ino], [[file], made.ino]);
     const bytes = await readFile(file);
     bytes[bytes.length >> 1] = ~(bytes[bytes.length >> 1] ?? 0);
     await writeFile(file, bytes);
     assert.equal(await version(), first);
-    // It has been made again.
+    // The cache file has been made again.
     assert.notEqual((await stat(file)).ino, made.ino);
     assert.equal(await version(), first);
   });
@@ -283,7 +285,7 @@ describe("an installed package", () => {
     assert.ok(report.modules.length > 3);
   });
 
-  test("has the node as a program, also after a crash, and in the host beside the pinning service", async () => {
+  test("runs the node as a program, even after a crash, and in the host together with the pinning service", async () => {
     await write(project, {
       "node/text.txt": "packed",
       "node/modhost.config.yaml":
@@ -302,7 +304,7 @@ describe("an installed package", () => {
     daemon.kill("SIGKILL");
     await daemon.ended;
     assert.equal(await said("cat", cid), "packed");
-    // What is built in, and what is installed beside it.
+    // Packages that are bundled, and packages that are installed.
     const packages = (await said("version", "deps")).split("\n").map((line) => line.replace(/^(.+)@.*$/, "$1"));
     assert.deepEqual(
       ["modhost", "koa", "lmdb", "fastify"].map((name) => packages.includes(name)),
@@ -315,11 +317,11 @@ describe("an installed package", () => {
     assert.ok(started.apps.some(({ module }) => module === "http_pinning"));
     kill("SIGTERM");
     assert.equal((await ended).code, 0);
-    // A process of its own, which is not started before something is mounted.
+    // A process of its own, which starts when something is mounted.
     assert.ok(existsSync(inPackage("dist/modules/mod_node/mount/mount_child.js")));
   });
 
-  test("serves without its optional packages, and says in one line what the node needs and which command installs it", async () => {
+  test("serves without its optional packages, and logs one line with the package that the node needs and the command to install it", async () => {
     const lean = await install(packed, [], { lean: true });
     const launcher = join(lean, "node_modules/modhost/core/cli/launch.mjs");
     await write(lean, {
@@ -363,6 +365,11 @@ describe("an installed package", () => {
     );
     const command = await named.run(["node", "init"]);
     assert.deepEqual([command.code, command.stderr], [1, `Error: ${said}\n`]);
+    const help = await named.run(["help", "node"]);
+    assert.deepEqual([help.code, help.stderr], [1, `modhost: ${said.replace("node", "http_api")}\n`]);
+    const completion = await named.run(["completion", "bash"]);
+    assert.equal(completion.code, 0, completion.stderr);
+    assert.match(completion.stdout, /\['\.token\.create'\]/);
     const { checks } = JSON.parse((await named.run(["doctor"])).stdout);
     assert.deepEqual(checks.find(({ check }: { check: string }) => check === "commands of modules").findings, []);
   });
@@ -380,7 +387,7 @@ describe("an installed package", () => {
     assert.equal(await run(process.execPath, ["required.cjs"], project), "function,function,function,function true\n");
   });
 
-  test("has declarations that compile, whatever conditions the compiler sets", async () => {
+  test("has declarations that compile under all conditions of the compiler", async () => {
     await write(project, {
       "types/tsconfig.json": JSON.stringify({
         compilerOptions: {

@@ -1,6 +1,6 @@
 /**
- * The package as npm would publish it, made from a copy of the clone: neither the clone nor its
- * `dist/` is touched.
+ * Makes the package as npm would publish it from a copy of the clone: neither the clone nor its
+ * `dist/` changes.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -14,14 +14,14 @@ const clone = fileURLToPath(new URL("../../../", import.meta.url));
 const left = new Set([".git", "data", "dist", "node_modules", "test"]);
 
 export interface Packed extends AsyncDisposable {
-  /** Removed in the end. */
+  /** Removed at the end. */
   readonly folder: string;
   readonly tarball: string;
   /** Paths in the tarball. */
   readonly files: readonly string[];
 }
 
-/** Builds and packs as `npm pack` does. */
+/** Builds and packs, as `npm pack` does. */
 export async function pack(): Promise<Packed> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "modhost-package-")));
   const remove = () => rm(folder, { recursive: true, force: true });
@@ -32,7 +32,7 @@ export async function pack(): Promise<Packed> {
       filter: (path) => !left.has(relative(clone, path)),
     });
     await symlink(join(clone, "node_modules"), join(copy, "node_modules"));
-    // As prepack does; the types of the sources are checked by `npm run typecheck`, once for all.
+    // The same as prepack, without checking types: `npm run typecheck` does that once.
     await run("npm", ["run", "build", "--", "--noCheck"], copy);
     const said = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], copy);
     const [made]: { filename: string; files: { path: string }[] }[] = JSON.parse(said.slice(said.indexOf("[")));
@@ -51,9 +51,9 @@ export async function pack(): Promise<Packed> {
 }
 
 /**
- * A folder in which the tarball is installed, without a registry: what its manifest depends on, and
- * the packages that an author has beside it, are those of the clone. `lean` leaves out what is
- * optional, as `npm install --omit=optional` does.
+ * Makes a folder in which the tarball is installed, without a registry: dependencies, and packages
+ * that an author would add, come from the clone. `lean` leaves out optional packages, as
+ * `npm install --omit=optional` does.
  */
 export async function install(
   { folder, tarball }: Packed,
@@ -91,12 +91,9 @@ interface Manifest {
   readonly bin?: Readonly<Record<string, string>>;
 }
 
-/**
- * Runs a program to its end and gives what it printed; the error of one that fails says all that it
- * printed.
- */
+/** Runs a program and resolves to its output. If it fails, the error contains the output. */
 export async function run(program: string, args: readonly string[], cwd: string): Promise<string> {
-  // A nested test runner, and a Node without the sources' condition.
+  // Variables of a test runner that would run nested, and the condition for sources, are removed.
   const { NODE_TEST_CONTEXT: _test, NODE_OPTIONS: _options, ...inherited } = process.env;
   const env = { ...inherited, PATH: [dirname(process.execPath), process.env.PATH].join(delimiter) };
   try {

@@ -1,9 +1,9 @@
 /**
- * `npm run test:package`: the way of a package from here to a stranger's machine, with npm and its
- * registry. The host is packed and installed in an empty folder, makes a module there, the module
- * tests and packs itself, and both tarballs are installed in another empty folder and serve. In a
- * third folder the host is installed without the packages of the node, and serves; then the command
- * that the log names installs the node. Prints each step; ends with 1 where one fails.
+ * `npm run test:package`: follows a package to another machine, with npm and its registry. It packs
+ * the host, installs it in an empty folder and makes a module there, which tests and packs itself.
+ * Then it installs both tarballs in another empty folder and serves. In a third folder it installs
+ * the host without the packages of the node and serves; then the command from the log installs the
+ * node. Prints each step. Exits with 1 if one fails.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -56,14 +56,14 @@ await step("npm install modhost.tgz --omit=optional, in an empty folder", () =>
 );
 const lean = await sizeOf(small);
 console.log(`${lean.packages} packages, ${lean.mebibytes.toFixed(1)} MiB`);
-assert.ok(lean.packages <= 90 && lean.mebibytes <= 25, "an installation without the node has become large");
+assert.ok(lean.packages <= 90 && lean.mebibytes <= 25, "an installation without the node has become too large");
 await run("npm", ["ls", "--all", "--omit=dev"], small);
 await step("npx modhost new plain --js", () => run("npx", ["modhost", "new", "plain", "--js"], small));
 const plain = join(small, "mod_plain");
 await step("npm install --omit=optional, in mod_plain", () => run("npm", ["install", "--omit=optional"], plain));
 assert.match(await step("npm test, in mod_plain", () => run("npm", ["test"], plain)), /pass 2\b/);
 await write(small, { "modhost.config.yaml": "modules_enabled: [http, plain, node]\nplugin_paths: [.]\n" });
-await step("npx modhost serves the module without the node, and says what the node needs", async () => {
+await step("npx modhost serves the module without the node, and logs what the node needs", async () => {
   const { failed, log } = await serving(small, async (ask) => {
     assert.equal(await ask("http", "/plain/greet/Ada"), "Hello, Ada!\n");
     assert.equal(await ask("https", "/plain/greet/Ada"), "Hello, Ada!\n");
@@ -80,7 +80,10 @@ await step("npx modhost serves the node", async () => {
 
 type Ask = (scheme: string, path: string) => Promise<string>;
 
-/** Runs what is installed in a folder. Returns the modules that failed, and the log. */
+/**
+ * Starts the program that is installed in a folder, and calls `use`. Returns the modules that
+ * failed, and the log.
+ */
 async function serving(folder: string, use: (ask: Ask) => Promise<void>) {
   const program = new Program(folder, join(folder, "node_modules/modhost/core/cli/launch.mjs"));
   const { started, kill, ended } = await program.serve(["run"], {
@@ -99,7 +102,7 @@ async function serving(folder: string, use: (ask: Ask) => Promise<void>) {
   return { failed: started.failed.map(({ name }) => name), log: stderr };
 }
 
-/** Counts what npm has installed in a folder. */
+/** Counts the packages that npm has installed in a folder, and their size. */
 async function sizeOf(folder: string): Promise<{ readonly packages: number; readonly mebibytes: number }> {
   const { packages } = JSON.parse(await readFile(join(folder, "node_modules/.package-lock.json"), "utf8"));
   const size = await run("du", ["-sk", "node_modules"], folder);

@@ -17,7 +17,7 @@ https_ports: []
 http_log: false
 `;
 
-/** Both packages are installed in this folder. */
+/** `project`: the folder in which both packages are installed. */
 export async function useVisits(project: string): Promise<void> {
   const folder = join(project, "visits");
   await mkdir(folder);

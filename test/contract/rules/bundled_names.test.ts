@@ -1,6 +1,6 @@
 /**
- * The sources of the host say nothing of a node or of the modules that need it: such modules have
- * no privilege over those of others.
+ * Tests that the sources of the host do not mention the node or modules that need it: such modules
+ * have no privilege over other modules.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 const words = /ipfs|kubo|mfs|pinning|http_api|http_admin|http_gateway/i;
 
-/** Lines with such a word, as `FILE:LINE`. */
+/** Returns lines with such a word, as `FILE:LINE`. */
 function linesIn(file: string, text: string): string[] {
   return text.split("\n").flatMap((line, at) => (words.test(line) ? [`${file}:${at + 1}`] : []));
 }

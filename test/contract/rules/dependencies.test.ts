@@ -1,8 +1,8 @@
 /**
- * Every dependency in the manifest is used: those that are installed with the package by its
- * sources, the others by the sources, of which the build makes a part of the program, by the tests,
- * the tools and the scripts. That none is used without being there is a rule of the linter; what
- * the built program asks for is compared with the manifest by `test/contract/package`.
+ * Tests that every dependency in the manifest is used. Packages that are installed with modhost are
+ * used by its sources. Development packages are used by the sources, which bundle them, or by
+ * tests, tools and scripts. The linter checks that every imported package is declared, and
+ * `test/contract/package` compares the built program with the manifest.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -17,7 +17,7 @@ const manifest: Readonly<Record<"dependencies" | "devDependencies" | "scripts", 
 const imports =
   /(?:\bfrom\s*|\bimport\s*\(?\s*|\bimport\.meta\.resolve\(\s*|\brequire(?:\.resolve)?\(\s*|createRequire\([^)]*\)\(\s*)["']([^"'#./][^"']*)["']/g;
 
-/** Names of the packages that files import, also by types alone. */
+/** Returns the names of the packages that files import, including imports of types. */
 function imported(source: string): string[] {
   const specifiers = [...source.matchAll(imports)].map(([, specifier = ""]) => specifier);
   return specifiers.map((specifier) => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/"));
@@ -32,7 +32,7 @@ function installed(name: string) {
   return JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"));
 }
 
-/** Packages whose programs scripts run, by the program's name or by its path. */
+/** Yields packages whose programs scripts run, by the program's name or by its path. */
 function* runByScripts(names: Iterable<string>): Iterable<string> {
   const words = new Set(Object.values(manifest.scripts).flatMap((script) => script.split(/[\s;&|]+/)));
   for (const name of names) {
@@ -45,10 +45,13 @@ function* runByScripts(names: Iterable<string>): Iterable<string> {
   }
 }
 
-/** Declarations belong to the package that they describe. */
+/** Returns the package that a package of declarations describes. */
 const described = (name: string) => name.replace(/^@types\/(?:(.+)__)?/, (_, scope) => (scope ? `@${scope}/` : ""));
 
-/** Whether a package brings its own declarations: others beside it are read by nobody. */
+/**
+ * Returns whether a package contains declarations. Nothing would read a separate package of
+ * declarations for it.
+ */
 function declaresItself(name: string): boolean {
   const { types, typings, exports } = installed(name);
   return [types, typings].some(Boolean) || JSON.stringify(exports ?? {}).includes(".d.ts");
@@ -62,7 +65,7 @@ function unused(names: readonly string[], used: ReadonlySet<string>): string[] {
   });
 }
 
-test("what is imported is found in all its forms", () => {
+test("imports are found in all forms", () => {
   const source = `
     import Koa, { type Context } from "koa"; import "ws"; import type { A } from "@a/b/c.js";
     export * from "yaml"; await import("semver/functions/lt.js"); import.meta.resolve("multiformats/cid");
@@ -76,7 +79,7 @@ test("every dependency is used by the sources", () => {
 });
 
 test("every dependency of development is used by the sources, the tests, the tools or the scripts", () => {
-  // A folder of this project is no package of others.
+  // A folder of this project is not an external package.
   const names = Object.entries(manifest.devDependencies).flatMap(([name, at]) =>
     at.startsWith("file:") ? [] : [name],
   );
@@ -87,7 +90,7 @@ test("every dependency of development is used by the sources, the tests, the too
   assert.deepEqual(unused(names, used.union(new Set(peers))), []);
 });
 
-test("a package that is not used, or declared beside its own declarations, is found", () => {
+test("an unused package is found, and so are declarations for a package that contains its own", () => {
   assert.deepEqual(unused(["nothing-imports-this", "koa", "@types/koa__router"], new Set(["koa", "@koa/router"])), [
     "nothing-imports-this",
     "@types/koa__router",

@@ -1,6 +1,6 @@
 /**
- * Each rule of the layers finds what breaks it: imports that are wrong on purpose, in a tree made
- * of nothing else.
+ * Tests that each layer rule finds imports that break it, in a tree that contains only such
+ * imports.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -39,7 +39,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** A sample's own files with their text. */
+/** Returns the files that a sample adds, with their text. */
 function filesOf(name: string, sample: Sample): [path: string, text: string][] {
   const file = (at: number | string) => `broken_${name.replaceAll("-", "_")}_${at}.ts`;
   const statement = (specifier: string) => `import ${sample.types ? "type " : ""}{ it } from "${specifier}";\nit;\n`;
@@ -57,15 +57,15 @@ function filesOf(name: string, sample: Sample): [path: string, text: string][] {
 
 const isPackage = (name: string) => !/(\.ts|\/)$/.test(name);
 
-/** The file that is imported: of a folder, the first one directly in it. */
+/** Returns the imported file; for a folder, the first file directly in it. */
 function targetOf({ to }: Import): string {
   if (!to.endsWith("/")) return to;
   const first = globSync("*.ts", { cwd: join(root, to) }).sort()[0];
-  assert.ok(first !== undefined, `there is no file in ${to}`);
+  assert.ok(first !== undefined, `${to} contains no file`);
   return join(to, first);
 }
 
-/** All samples, over empty files for what they import. */
+/** Returns the files of all samples, and empty files for their imports. */
 function allFiles(): Map<string, string> {
   const all = Object.entries(samples).flatMap(([name, list]) => list.map((sample) => ({ name, sample })));
   const targets = all.flatMap(({ sample }) => ("to" in sample && !isPackage(sample.to) ? [targetOf(sample)] : []));
@@ -81,7 +81,7 @@ interface Cruised {
   };
 }
 
-/** What `npm run layers` does, in another folder. */
+/** Runs the check of `npm run layers` in another folder. */
 async function cruise(cwd: string): Promise<Map<string, Set<string>>> {
   const program = join(root, "node_modules/dependency-cruiser/bin/dependency-cruise.mjs");
   const args = [program, "--config", "config/build/layers.cjs", "--output-type", "json", "core", "modules"];
@@ -95,7 +95,7 @@ async function cruise(cwd: string): Promise<Map<string, Set<string>>> {
 
 describe("the rule", () => {
   for (const name of rules) {
-    test(`${name} reports what breaks it, and no other does`, () => {
+    test(`${name} reports the imports that break it, and no other rule does`, () => {
       const list = samples[name] ?? [];
       assert.ok(list.length > 0, `samples.ts has nothing that breaks ${name}`);
       for (const sample of list) {
@@ -106,17 +106,17 @@ describe("the rule", () => {
   }
 });
 
-test("samples break rules that are there, between files that are there", () => {
+test("samples break existing rules, between existing files", () => {
   for (const [name, list] of Object.entries(samples)) {
-    assert.ok(rules.includes(name), `there is no rule ${name}`);
+    assert.ok(rules.includes(name), `the rule ${name} does not exist`);
     for (const sample of list) {
       if ("isNew" in sample) {
         assert.ok(!existsSync(join(root, sample.from)), `${name}: ${sample.from} is not new`);
         continue;
       }
-      const places =
+      const paths =
         "circle" in sample ? [sample.circle] : isPackage(sample.to) ? [sample.from] : [sample.from, sample.to];
-      for (const place of places) assert.ok(existsSync(join(root, place)), `${name}: there is no ${place}`);
+      for (const path of paths) assert.ok(existsSync(join(root, path)), `${name}: ${path} does not exist`);
     }
   }
 });

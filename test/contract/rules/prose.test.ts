@@ -31,7 +31,7 @@ test("sentences of comments without a subject are found, and questions and plain
     assert.deepEqual(rulesOf(`/** ${sentence} */\nconst a = 1;`), [], sentence);
 });
 
-test("a headless item of a list or tag of a docstring is found, and text in strings is none", () => {
+test("a headless list item or tag of a docstring is found, and text in strings is ignored", () => {
   assert.deepEqual(rulesOf("/**\n * Two things:\n * - What is first.\n * @returns Those of b.\n */\n"), [
     "headless sentence",
     "headless sentence",
@@ -81,11 +81,6 @@ test("several assignments by one list are found, and an exchange of values passe
   assert.deepEqual(rulesOf("[this.a, this.b] = [one, two];"), ["one assignment a statement"]);
   for (const source of ["[a, b] = [b, a];", "const [a, b] = pair();", "const [a = 1, b] = [x(), 2];"])
     assert.deepEqual(rulesOf(source), [], source);
-});
-
-test("an error of the node without a code is found", () => {
-  assert.deepEqual(rulesOf('throw new NodeError("no code");'), ["a NodeError has a code"]);
-  assert.deepEqual(rulesOf('throw new NodeError("text", { code: "CODE" });'), []);
 });
 
 test("names of tests without a subject are found", () => {
@@ -159,7 +154,7 @@ test("a clone lists what git tracks, and a shallow one does not check commits", 
   const root = makeTree(t);
   const git = (...args: readonly string[]) =>
     execFileSync("git", ["-C", root, "-c", "user.name=a", "-c", "user.email=a@example.org", ...args], {
-      env: { ...process.env, GIT_COMMITTER_DATE: "2027-01-01T00:00:00Z" },
+      env: { ...process.env, GIT_COMMITTER_DATE: "2050-01-01T00:00:00Z" },
       stdio: "ignore",
     });
   git("init");

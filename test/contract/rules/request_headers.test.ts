@@ -1,7 +1,7 @@
 /**
- * Nothing that the host or a bundled module decides goes by `request.headers`: in that table a
- * client's `Content_Length` is Content-Length. They ask `request.header("Content-Length")`, or read
- * the raw head.
+ * Tests that no decision of the host or of a bundled module depends on `request.headers`: in that
+ * table a client's `Content_Length` becomes Content-Length. They use
+ * `request.header("Content-Length")`, or read the raw head.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -25,17 +25,17 @@ const exceptions: Readonly<Record<string, string>> = {
   "core/net/": "requests of this server's own to others",
   "core/processes/": "Node's own messages, whose names are exact",
   "modules/mod_backup/backends/signature.ts": "a request of this server's own to a store",
-  "modules/mod_http_guard/identity.ts": "takes lines out of the table, too",
+  "modules/mod_http_guard/identity.ts": "removes lines from the table, too",
 };
 
 const reads = [
   /\brequest\??\.headers\b/,
-  // Taken apart where it is declared, by itself or with the event around it.
+  // Destructures the table where it is declared, alone or from the event.
   /\{[^{}]*\bheaders\b[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*(?::|=)\s*(?:Pick<|[\w.#]*\b)?(?:HttpRequest|request)\b/,
   /\brequest\s*:\s*\{[^{}]*\bheaders\b/,
   /\bPick<\s*HttpRequest\s*,[^>]*"headers"/,
   /\bRequestHeaders\b/,
-  // Where the type of what is taken apart is not said.
+  // Destructures something whose type is not stated.
   /\(\{[^{}]*\bheaders\b[^{}]*\}\)\s*=>[^;{]*\bheaders\./,
 ];
 

@@ -1,4 +1,7 @@
-/** The pictures in docs/contributing/architecture.md show every room of the tree, and every room has a README. */
+/**
+ * Tests that the pictures in docs/contributing/architecture.md show every folder of the tree, and
+ * that each folder has a README.
+ */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -9,11 +12,13 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** The rooms in these folders have READMEs. */
+/** Each folder in these folders has a README. */
 const withReadmes = ["core", "core/http", "modules", "modules/mod_node", "config"];
 const pictured = [...withReadmes, "test"];
 
-/** Returns the rooms that a page shows, by the folder that the first line of each picture names. */
+/**
+ * Returns the folders that a page shows, by the folder that the first line of each picture names.
+ */
 function shownIn(page: string): Map<string, Set<string>> {
   const pictures = page.matchAll(/^```\n([\w/]+)\/ {2}.*\n([\s\S]*?)^```$/gm);
   return new Map(
@@ -30,7 +35,7 @@ function foldersIn(path: string): string[] {
 }
 
 /**
- * Returns a sentence for each difference between the pictures and the tree, and for each room
+ * Returns a sentence for each difference between the pictures and the tree, and for each folder
  * without a README.
  */
 function faultsIn(tree: string, page: string): string[] {
@@ -48,17 +53,17 @@ function faultsIn(tree: string, page: string): string[] {
   });
 }
 
-test("the page about the architecture shows the rooms of the tree, and each of them has a README", () => {
+test("the page about the architecture shows the folders of the tree, and each of them has a README", () => {
   assert.deepEqual(faultsIn(root, readFileSync(join(root, "docs/contributing/architecture.md"), "utf8")), []);
 });
 
-test("the top level has no folders but those of the project", () => {
+test("the top level has only the expected folders", () => {
   const ignored = /^(?:\..*|data|dist|node_modules|declarations-.*)$/;
   const folders = foldersIn(root).filter((name) => !ignored.test(name));
   assert.deepEqual(folders.sort(), ["config", "core", "docs", "modules", "test"]);
 });
 
-test("a room that a picture lacks, one that does not exist and one without a README are found", async () => {
+test("a folder that a picture lacks, one that does not exist and one without a README are found", async () => {
   const tree = await mkdtemp(join(tmpdir(), "modhost-rooms-"));
   try {
     for (const room of ["core/http/files", "modules/mod_node/api", "config/build", "test/unit"]) {

@@ -2,12 +2,12 @@
 
 /** An import that is written into a new file of a folder. */
 export interface Import {
-  /** The folder that the file is made in; it is there, unless it is new. */
+  /** The folder of the new file. It exists, unless `isNew` is set. */
   readonly from: string;
   readonly isNew?: true;
-  /** A file that is there, any of a folder (`path/`), or a package. */
+  /** An existing file, any file of a folder (`path/`), or a package. */
   readonly to: string;
-  /** Of types alone. */
+  /** Whether only types are imported. */
   readonly types?: true;
 }
 
@@ -32,7 +32,7 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
     { from: "modules/mod_http_files", to: "core/host.ts" },
     { from: "modules/mod_http_api/http", to: "core/util/", types: true },
   ],
-  "commands-that-modules-bring-use-the-command-line": [{ from: "modules/mod_http_pinning", to: "core/cli/index.ts" }],
+  "commands-of-modules-use-the-command-line": [{ from: "modules/mod_http_pinning", to: "core/cli/index.ts" }],
   "only-the-command-line-uses-the-commands-of-modules": [
     { from: "modules/mod_http_api/http", to: "modules/mod_http_api/cli/" },
   ],
@@ -40,18 +40,18 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
     { from: "modules/mod_http_files", to: "modules/mod_http_errors/index.ts" },
     { from: node, to: "modules/mod_http_api/rpc/" },
   ],
-  "the-node-has-one-door": [
+  "the-node-is-imported-by-one-name": [
     { from: "modules/mod_http_api/commands", to: `${node}/util/` },
     { from: "modules/mod_http_pinning", to: `${node}/mount/` },
     { from: "modules/mod_http_api/cli", to: `${node}/api/`, types: true },
   ],
   "only-hosts-load-the-module-of-the-node": [{ from: "modules/mod_http_pinning", to: "modules/mod_node/mod_node.ts" }],
-  "core-util-knows-nobody": [{ from: "core/util", to: "core/net/http.ts" }],
-  "config-knows-no-neighbour": [{ from: "core/config", to: "core/net/http.ts" }],
-  "tls-knows-no-neighbour": [{ from: "core/tls", to: "core/config/index.ts" }],
-  "net-knows-no-neighbour": [{ from: "core/net", to: "core/http/index.ts", types: true }],
-  "http-knows-no-neighbour": [{ from: "core/http", to: "core/net/http.ts" }],
-  "relay-knows-no-neighbour": [{ from: "core/relay", to: "core/http/index.ts", types: true }],
+  "core-util-imports-no-other-room": [{ from: "core/util", to: "core/net/http.ts" }],
+  "config-imports-no-neighbour": [{ from: "core/config", to: "core/net/http.ts" }],
+  "tls-imports-no-neighbour": [{ from: "core/tls", to: "core/config/index.ts" }],
+  "net-imports-no-neighbour": [{ from: "core/net", to: "core/http/index.ts", types: true }],
+  "http-imports-no-neighbour": [{ from: "core/http", to: "core/net/http.ts" }],
+  "relay-imports-no-neighbour": [{ from: "core/relay", to: "core/http/index.ts", types: true }],
   "http-patches-imports-no-room-above-it": [room("patches/node", "connection")],
   "http-connection-imports-no-room-above-it": [
     room("connection", "policy"),
@@ -75,18 +75,18 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
   "host-imports-no-room-of-the-core-above-it": [{ from: "core/host", to: "core/processes/" }],
   "processes-imports-no-room-of-the-core-above-it": [{ from: "core/processes", to: "core/testing/" }],
   "testing-imports-no-room-of-the-core-above-it": [{ from: "core/testing", to: "core/processes/" }],
-  "every-file-of-the-core-has-its-room": [{ from: "core/broken", isNew: true, to: "core/util/" }],
-  "every-file-of-http-has-its-room": [{ from: "core/http/broken", isNew: true, to: "core/util/" }],
-  "metrics-knows-no-neighbour": [{ from: "core/metrics", to: "core/http/index.ts" }],
-  "tokens-knows-no-neighbour": [{ from: "core/tokens", to: "core/http/index.ts" }],
+  "every-file-of-the-core-is-in-a-room": [{ from: "core/broken", isNew: true, to: "core/util/" }],
+  "every-file-of-http-is-in-a-room": [{ from: "core/http/broken", isNew: true, to: "core/util/" }],
+  "metrics-imports-no-neighbour": [{ from: "core/metrics", to: "core/http/index.ts" }],
+  "tokens-imports-no-neighbour": [{ from: "core/tokens", to: "core/http/index.ts" }],
   "nothing-imports-the-command-line": [{ from: "core/module", to: "core/cli/index.ts" }],
   "the-command-line-uses-the-host": [{ from: "core/cli", to: "core/module/" }],
-  "the-node-knows-no-http": [{ from: `${node}/network`, to: "core/http/index.ts" }],
-  "rpc-and-commands-know-no-http": [
+  "the-node-imports-no-http": [{ from: `${node}/network`, to: "core/http/index.ts" }],
+  "rpc-and-commands-import-no-http": [
     { from: "modules/mod_http_api/rpc", to: "core/index.ts" },
     { from: "modules/mod_http_api/commands", to: "modules/mod_http_api/http/" },
   ],
-  "rpc-knows-no-commands": [{ from: "modules/mod_http_api/rpc", to: "modules/mod_http_api/commands/index.ts" }],
+  "rpc-imports-no-commands": [{ from: "modules/mod_http_api/rpc", to: "modules/mod_http_api/commands/index.ts" }],
   "engines-are-behind-their-interfaces": [
     wing("content/mfs", "storage/blockstore/memory.ts"),
     wing("storage/repo", "storage/lmdb/"),
@@ -97,12 +97,12 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
   "storage-imports-no-wing-above-it": [wing("storage/repo", "content/dag/")],
   "content-imports-no-wing-above-it": [wing("content/mfs", "network/swarm/")],
   "network-imports-no-wing-above-it": [wing("network/bitswap", "mount/")],
-  "mount-stands-on-the-wings-alone": [wing("mount", "node/")],
-  "migration-stands-on-the-wings-alone": [wing("migration", "mount/")],
+  "mount-imports-only-wings": [wing("mount", "node/")],
+  "migration-imports-only-wings": [wing("migration", "mount/")],
   "node-imports-no-room-above-it": [wing("node", "library/")],
   "api-imports-no-room-above-it": [wing("api", "library/")],
   "library-imports-no-room-above-it": [{ from: `${node}/library`, to: `${node}/index.ts` }],
-  "every-file-of-the-node-has-its-wing": [{ ...wing("broken", "util/"), isNew: true }],
+  "every-file-of-the-node-is-in-a-wing": [{ ...wing("broken", "util/"), isNew: true }],
   "no-cycles": [{ circle: `${node}/content/dag` }, { circle: "core/module" }],
   "node-http-is-not-imported": [
     { from: "core/http", to: "node:http" },

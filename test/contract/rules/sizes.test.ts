@@ -1,4 +1,7 @@
-/** Each rule of the linter finds a file that breaks it, and commands stay short together. */
+/**
+ * Tests that each rule of the linter finds a file that breaks it, and that all commands together
+ * stay short.
+ */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -13,7 +16,7 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 const body = (count: number) => Array.from({ length: count }, (_, at) => `  console.log(${at});`).join("\n");
 const long = (count: number) => `export function long(): void {\n${body(count)}\n}\n`;
 
-/** The rules that are broken, by file. */
+/** Resolves to the broken rules by file. */
 function lint(cwd: string): Promise<Map<string, string>> {
   const program = join(root, "node_modules/@biomejs/biome/bin/biome");
   const args = [program, "lint", "--colors=off", "--max-diagnostics=none", "."];
@@ -25,7 +28,7 @@ function lint(cwd: string): Promise<Map<string, string>> {
   });
 }
 
-test("long functions and packages that are not declared are found", async () => {
+test("long functions and undeclared packages are found", async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-lint-"));
   try {
     for (const file of ["biome.json", "package.json"]) await copyFile(join(root, file), join(folder, file));
@@ -51,7 +54,7 @@ test("long functions and packages that are not declared are found", async () => 
   }
 });
 
-test("commands translate, and take under 30 lines of code each", () => {
+test("commands only translate, and have fewer than 30 lines of code on average", () => {
   const files = globSync("modules/mod_http_api/commands/**/*.ts", { cwd: root });
   const texts = files.map((file) => readFileSync(join(root, file), "utf8"));
   const code = texts.map((text) => text.split("\n").filter((line) => !/^\s*(?:\/\/|\/?\*|$)/.test(line)));

@@ -1,4 +1,4 @@
-/** Part 7 of the specification and the decisions on errors and limits. */
+/** Part 7 of the specification, and the decisions on errors and limits. */
 import assert from "node:assert/strict";
 import { STATUS_CODES } from "node:http";
 import { describe, test } from "node:test";
@@ -51,8 +51,8 @@ test("D55 a malformed request is a 400 with a page, and the connection is closed
       "GET /err HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n",
       "GET /\x01 HTTP/1.1\r\nHost: x\r\n\r\n",
     ]) {
-      const answer = await rawExchange(port, head, { tls });
-      assert.match(answer, /^HTTP\/1\.1 400 .*\r\n\r\n.*400/s, JSON.stringify(head));
+      const response = await rawExchange(port, head, { tls });
+      assert.match(response, /^HTTP\/1\.1 400 .*\r\n\r\n.*400/s, JSON.stringify(head));
     }
   }
 });
@@ -65,7 +65,7 @@ overEach(host, "D56 a request head over http_max_header_size is refused, by a 43
   assert.equal(await client.status("/err/code/404"), 404);
 });
 
-describe("with a module that replaces the page", () => {
+describe("with a module that replaces the error page", () => {
   const events: HttpErrorEvent[] = [];
   const replaced = withHost({
     inMain: ["mod_http_own_page"],
@@ -94,7 +94,7 @@ describe("with a module that replaces the page", () => {
   });
 });
 
-describe("with detailed pages", () => {
+describe("with detailed error pages", () => {
   const detailed = withHost({ config: { http_errors_detailed: true }, modules: { mod_http_err: failing } });
 
   overEach(detailed, "D58 the cause is shown only with http_errors_detailed", async (client) => {

@@ -1,4 +1,4 @@
-/** What becomes of a handler that fails: the status, the page, the log and the connection. */
+/** The consequences of a failing handler: the status, the page, the log and the connection. */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Module } from "#core/types.ts";
@@ -103,7 +103,7 @@ overEach(
       assert.match(logged, new RegExp(`/fail/${path}`), path);
       if (path !== "reject-nothing") assert.match(logged, new RegExp(secret), path);
       const [id] = /[a-z0-9]+-[a-z0-9]+/.exec(/request (\S+)/.exec(logged)?.[1] ?? "") ?? [];
-      assert.ok(id !== undefined && reply.text.includes(id), `${path}: the page names the id that the log has`);
+      assert.ok(id !== undefined && reply.text.includes(id), `${path}: the page and the log contain the same id`);
     }
   },
 );

@@ -1,4 +1,7 @@
-/** Decisions on the module object: dependencies, life cycle, hooks, library access, listeners. */
+/**
+ * Decisions on the module object: dependencies, life cycle, hooks, imports of the library, and
+ * listeners.
+ */
 import assert from "node:assert/strict";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -43,7 +46,7 @@ describe("with a dependency that is loaded late", () => {
         try {
           module.depends("late_tool");
         } catch {
-          // Whoever swallows it gains nothing.
+          // Catching the error has no effect.
         }
         module.depends("http");
       },
@@ -89,7 +92,7 @@ describe("with a declared dependency", () => {
   );
 });
 
-describe("with a module that tells of its life", () => {
+describe("with a module that records its life cycle", () => {
   const steps: string[] = [];
   const host = withHost({
     modules: {
@@ -114,30 +117,30 @@ describe("with a module that tells of its life", () => {
       assert.equal(steps.at(-1), "unload");
       await assertNothingLeft(running, "http_life");
       assert.equal(await client.status("/life"), 404);
-      // For the next transport.
+      // Loads the module again for the next transport.
       await running.host.load("http_life");
     },
   );
 });
 
-test("D63 hooks run by priority until one answers", async () => {
+test("D63 hooks run by priority until one returns a result", async () => {
   const heard: string[] = [];
   await using host = await startHost({
     modules: {
       mod_listener(module) {
         module.hook("question", () => void heard.push("default"));
         module.hook("question", () => void heard.push("high"), 10);
-        const answering = () => {
-          heard.push("answers");
-          return "answer";
+        const hookOf = () => {
+          heard.push("last");
+          return "result";
         };
-        module.hook("question", answering, -1);
+        module.hook("question", hookOf, -1);
         module.hook("question", () => void heard.push("never"), -2);
       },
     },
   });
-  assert.equal(host.host.fire("question", {}), "answer");
-  assert.deepEqual(heard, ["high", "default", "answers"]);
+  assert.equal(host.host.fire("question", {}), "result");
+  assert.deepEqual(heard, ["high", "default", "last"]);
 });
 
 describe("with a loose file", () => {
@@ -217,7 +220,7 @@ test("D67 plain HTTP listens on loopback and HTTPS on all interfaces unless conf
   assert.equal(addresses("https").length > 0, true);
 });
 
-test("D68 HTTPS has a self-signed certificate, made at first start and kept", async () => {
+test("D68 HTTPS has a self-signed certificate, which is made at the first start and stored", async () => {
   const fingerprint = async (port: number) => {
     const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false, servername: "localhost" });
     try {

@@ -1,7 +1,4 @@
-/**
- * Parts 1 and 2 of the specification: what the service does, the provider, its name and its route
- * keys.
- */
+/** Parts 1 and 2 of the specification: the service, the provider, its name and its route keys. */
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,22 +7,22 @@ import type { Handler, HttpEvent, Module } from "#core/types.ts";
 import { startHost, withHost } from "#test/support/host.ts";
 import { overEach } from "#test/support/transports.ts";
 
-const answering = (text: string) => (module: Module) => {
+const serving = (text: string) => (module: Module) => {
   module.depends("http");
   module.provides("http", { route: { GET: () => text } });
 };
 
 const host = withHost({
   modules: {
-    mod_plain: answering("plain"),
-    mod_http_prefixed: answering("prefixed"),
-    mod_http_http_double: answering("double"),
-    unprefixed: answering("unprefixed"),
+    mod_plain: serving("plain"),
+    mod_http_prefixed: serving("prefixed"),
+    mod_http_http_double: serving("double"),
+    unprefixed: serving("unprefixed"),
     mod_http_renamed(module) {
       module.depends("http");
       module.provides("http", { name: "other-name", route: { GET: () => "renamed" } });
     },
-    mod_http_mod_kept(module) {
+    mod_http_mod_named(module) {
       module.depends("http");
       module.provides("http", { name: "mod_http_literal", route: { GET: () => "literal" } });
     },
@@ -129,7 +126,7 @@ overEach(host, "C1.8 a name in the provider overrides the app name, as it is", a
   assert.equal(await client.text("/mod_http_literal"), "literal");
 });
 
-describe("modules of files", () => {
+describe("modules in files", () => {
   const files = withHost({
     async prepare(folder) {
       await mkdir(join(folder, "plugins"));
@@ -163,10 +160,10 @@ overEach(host, "C2.3 the name of a provider may be left out", async (client) => 
   assert.equal(await client.text("/keys"), "base");
 });
 
-describe("with one module alone", () => {
+describe("with a single module", () => {
   const fresh = withHost({
     config: { modules_enabled: [] },
-    modules: { mod_http_alone: answering("alone") },
+    modules: { mod_http_alone: serving("alone") },
   });
 
   overEach(fresh, "C2.4 module.depends loads mod_http", async (client, { host }) => {
@@ -221,7 +218,7 @@ overEach(host, "D2 a key is matched letter by letter against the decoded path", 
   assert.equal(await client.status("/keys/brack"), 404);
 });
 
-describe("with wrong keys", () => {
+describe("with invalid route keys", () => {
   const wrong = withHost({
     modules: {
       mod_http_wrong(module) {

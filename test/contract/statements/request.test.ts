@@ -175,7 +175,7 @@ overEach(host, "C2.15 formdecode decodes a body of application/x-www-form-urlenc
   });
 });
 
-overEach(host, "C2.16 other content types are told by headers.content_type", async (client) => {
+overEach(host, "C2.16 headers.content_type reports other content types", async (client) => {
   const headers = { "content-type": "application/json" };
   assert.equal(await client.text({ method: "POST", path: "/req/json", headers, body: '{"a":"yes"}' }), "yes");
   assert.equal(await client.status({ method: "POST", path: "/req/json", body: '{"a":"yes"}' }), 415);
@@ -210,7 +210,7 @@ overEach(host, "D8 the wildcard argument is decoded and has no leading slash", a
   assert.equal(await argument("/req/deep/%zz%"), "%zz%");
 });
 
-overEach(host, "D9 an encoded question mark is a letter of the path", async (client) => {
+overEach(host, "D9 an encoded question mark is a character of the path", async (client) => {
   assert.equal(await client.status("/req/q%3Fx"), 404);
   assert.equal((await client.json("/req/deep/a%3Fzz?b=1")).argument, "a?zz");
   assert.equal(await client.text("/req/q?x=1"), "a question mark is part of the query");

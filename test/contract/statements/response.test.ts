@@ -8,13 +8,13 @@ import type { HttpProvider, HttpResponse, Module } from "#core/types.ts";
 import { withHost } from "#test/support/host.ts";
 import { type Client, overEach } from "#test/support/transports.ts";
 
-/** What HTTP itself demands, or needs to carry the message; nothing else may appear by itself. */
+/** Header fields that HTTP itself requires. No other field may be added automatically. */
 const protocolFields = new Set(["date", "connection", "keep-alive", "transfer-encoding"]);
 
 const ran: string[] = [];
-/** What has run since it was asked last. */
+/** Returns the handlers that have run since the last call. */
 const takeRan = () => ran.splice(0).join(", ");
-/** Kept with the state of the response of `/stream/fields` when it is over. */
+/** Resolved with the state of the response of `/stream/fields` at its end. */
 let ended = Promise.withResolvers<string>();
 
 const stateOf = ({ finished, headers_sent, is_head_request }: HttpResponse) =>
@@ -104,7 +104,7 @@ const host = withHost({
         return 302;
       },
       "GET /status-body"({ response }) {
-        response.body = "kept";
+        response.body = "custom";
         return 203;
       },
       "GET /404": () => 404,
@@ -139,7 +139,7 @@ const host = withHost({
       "GET /array": () => ["a"] as never,
       "GET /bigint": () => 1n as never,
       "GET /object-404": () => ({ status_code: 404, body: "own words" }),
-      "GET /promise": async () => "kept",
+      "GET /promise": async () => "promised",
       "GET /promise-number": async () => 404,
       "GET /promise-object": async () => ({ status_code: 202 }),
       "GET /promise-false": async () => false as const,
@@ -268,8 +268,8 @@ overEach(host, "C4.6 a returned number is the status code", async (client) => {
   assert.deepEqual([created.status, created.text], [201, ""]);
   const found = await get(client, "/ret/302");
   assert.deepEqual([found.status, found.header("location")], [302, "/elsewhere"]);
-  const kept = await get(client, "/ret/status-body");
-  assert.deepEqual([kept.status, kept.text], [203, "kept"]);
+  const replaced = await get(client, "/ret/status-body");
+  assert.deepEqual([replaced.status, replaced.text], [203, "custom"]);
 });
 
 overEach(host, "C4.7 a returned number of 400 or more gets the error page of that code", async (client) => {
@@ -312,8 +312,8 @@ overEach(host, "D21 a returned object is merged into the response and sent; othe
   assert.deepEqual([own.status, own.text, own.header("content-type")], [404, "own words", undefined]);
 });
 
-overEach(host, "D22 a promise counts as the value it is kept with", async (client) => {
-  assert.equal(await client.text("/ret/promise"), "kept");
+overEach(host, "D22 a promise counts as the value to which it resolves", async (client) => {
+  assert.equal(await client.text("/ret/promise"), "promised");
   assert.equal(await client.status("/ret/promise-number"), 404);
   assert.equal(await client.status("/ret/promise-object"), 202);
   assert.equal(await client.text("/ret/promise-promise"), "inner");
@@ -383,14 +383,14 @@ overEach(host, "D34 send_file sends a path with ranges, a handle or a readable",
   assert.equal(await client.status("/stream/missing"), 404);
 });
 
-overEach(host, "D35 on_destroy is called once when the answer is complete", async (client) => {
+overEach(host, "D35 on_destroy is called once when the response is complete", async (client) => {
   await client.text("/stream/ran");
   await client.text("/stream/destroyed");
   await client.text("/stream/fields");
   assert.equal(await client.text("/stream/ran"), "destroyed true");
 });
 
-overEach(host, "D36 finished, headers_sent and is_head_request tell the state of the response", async (client) => {
+overEach(host, "D36 finished, headers_sent and is_head_request report the state of the response", async (client) => {
   for (const method of ["GET", "HEAD"]) {
     const { text } = await client.request({ method, path: "/stream/fields" });
     assert.equal(text, method === "GET" ? "false false false" : "");

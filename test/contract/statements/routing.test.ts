@@ -1,6 +1,6 @@
 /**
- * Part 4 of the specification and the decisions around it: which handler runs, and what answers
- * when none does.
+ * Part 4 of the specification and the related decisions: which handler runs, and the response if
+ * none does.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -16,7 +16,7 @@ const provide =
     module.provides("http", { route, ...more });
   };
 
-/** The events that a handler was called with. */
+/** The events with which a handler was called. */
 const events = new Set<HttpEvent>();
 
 const host = withHost({
@@ -293,8 +293,8 @@ test("D52 HTTP/1.1 without Host is a 400", async () => {
     [host().http, false],
     [host().https, true],
   ] as const) {
-    const answer = await rawExchange(port, "GET /bare HTTP/1.1\r\nConnection: close\r\n\r\n", { tls });
-    assert.match(answer, /^HTTP\/1\.1 400 /);
+    const response = await rawExchange(port, "GET /bare HTTP/1.1\r\nConnection: close\r\n\r\n", { tls });
+    assert.match(response, /^HTTP\/1\.1 400 /);
   }
 });
 

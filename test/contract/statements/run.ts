@@ -1,8 +1,8 @@
 /**
- * `npm run contract [-- --isolated]`: every statement of the contract with its tests and their
- * outcome. Exits 1 when a test fails, a statement has none, or the page and the tests do not agree.
- * With `--isolated` the modules of the tests run in workers; it is told which statements are not
- * asked of those, and why.
+ * `npm run contract [-- --isolated]`: prints every statement of the contract with its tests and
+ * their results. Exits with 1 if a test fails, if a statement has no test, or if the page and the
+ * tests disagree. With `--isolated` the modules of the tests run in workers; statements that do not
+ * apply to them are printed with the reason.
  */
 import { run } from "node:test";
 import { parseArgs } from "node:util";
@@ -33,7 +33,7 @@ for await (const { type, data } of events) {
     else if (failed) outcome.failed += 1;
     else outcome.passed += 1;
   }
-  // A suite that fails through its tests says nothing new.
+  // A suite that fails because of its tests adds nothing.
   if (failed && data.details.error.failureType !== "subtestsFailed")
     problems.push(`${data.name}: ${firstLine(data.details.error)}`);
 }
@@ -45,7 +45,7 @@ for (const { id, text } of statements) {
     continue;
   }
   const { passed, failed } = outcomes.get(id) ?? { passed: 0, failed: 0 };
-  if (passed + failed === 0) problems.push(`${id}: no test of it was run`);
+  if (passed + failed === 0) problems.push(`${id}: none of its tests was run`);
   console.log(
     `${failed > 0 || passed === 0 ? "FAIL" : "pass"}  ${id.padEnd(5)} ${`${passed}/${passed + failed}`.padStart(5)}  ${text}`,
   );

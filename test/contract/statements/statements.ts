@@ -1,6 +1,6 @@
 /**
- * The statements of `docs/reference/contract.md` and `contract-decisions.md`, and the tests that
- * show them.
+ * Reads the statements of `docs/reference/contract.md` and `contract-decisions.md`, and the tests
+ * of each.
  */
 
 import { globSync } from "node:fs";
@@ -8,7 +8,10 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
 export interface Statement {
-  /** "C" and a number: the specification; "D" and a number: a decision where it is silent. */
+  /**
+   * "C" and a number for the specification, "D" and a number for a decision where the specification
+   * is silent.
+   */
   readonly id: string;
   readonly text: string;
 }
@@ -26,7 +29,7 @@ export const contractFiles: readonly string[] = globSync("*.test.ts", { cwd: fil
   .sort()
   .map((name) => fileURLToPath(new URL(name, folder)));
 
-/** Rows of the tables: `| id | statement |`. */
+/** Reads rows of the tables: `| id | statement |`. */
 export async function readStatements(): Promise<Statement[]> {
   const reference = new URL("../../../docs/reference/", import.meta.url);
   const texts = await Promise.all(pages.map((page) => readFile(new URL(page, reference), "utf8")));
@@ -42,7 +45,7 @@ export async function readStatements(): Promise<Statement[]> {
     });
 }
 
-/** Titles in the sources of the tests: `test("C1.1 ...` and `overEach(host, "C1.1 ...`. */
+/** Reads titles in the sources of the tests: `test("C1.1 ...` and `overEach(host, "C1.1 ...`. */
 export async function readTitles(): Promise<Title[]> {
   const found = await Promise.all(
     contractFiles.map(async (file) => {

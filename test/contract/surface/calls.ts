@@ -1,39 +1,40 @@
-/** A call of every endpoint that does its work on a repo that was just made, in this order. */
+/** A working call of every endpoint on a new repo. The calls are made in this order. */
 import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 
 /**
- * What earlier calls gave: their last value, by path; at first what another node, not met yet, says
- * of itself as `other`.
+ * Results of earlier calls: the last value of each, by path. `other` is the `id` of another node,
+ * which is not connected yet.
  */
-export type Answers = Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
+export type EarlierResults = Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
 
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
 type Options = Readonly<Record<string, string>>;
 
 export interface Call {
-  readonly args?: readonly string[] | ((answers: Answers) => readonly string[]);
-  readonly options?: Options | ((answers: Answers) => Options);
+  readonly args?: readonly string[] | ((results: EarlierResults) => readonly string[]);
+  readonly options?: Options | ((results: EarlierResults) => Options);
   /** Content of files in the body, by name. */
-  readonly files?: Files | ((answers: Answers) => Files);
+  readonly files?: Files | ((results: EarlierResults) => Files);
   /**
-   * It is right to fail, with a message that fits: there is nobody to work with, or the operator
-   * has not allowed it.
+   * The call has to fail with a message that matches: there is no other node to work with, or the
+   * operator has not allowed it.
    */
   readonly fails?: RegExp;
-  /** It goes on until the client leaves: the beginning of its answer is looked at. */
+  /** The response continues until the client disconnects: only its beginning is checked. */
   readonly endless?: boolean;
 }
 
-/** In every fresh repo, and pinned there. */
+/** Exists in every new repo, and is pinned there. */
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 /** The file that `add` adds below. */
 const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 const peer = "QmaCpDMGvV2BGHeYERUEnRQAwe3N8SzbUtfsmvsqQLuvuJ";
 const address = `/ip4/127.0.0.1/tcp/9/p2p/${peer}`;
-/** The other node, and where it is met. */
-const other = (answers: Answers) => String(answers.other?.ID);
-const whereOther = (answers: Answers) => String((answers.other?.Addresses as readonly string[] | undefined)?.[0]);
+/** The other node, and its address. */
+const other = (results: EarlierResults) => String(results.other?.ID);
+const otherAddress = (results: EarlierResults) =>
+  String((results.other?.Addresses as readonly string[] | undefined)?.[0]);
 const service = { service: "surface" };
 /** The empty directory as a CAR file. */
 const car = Buffer.from(
@@ -62,9 +63,9 @@ export const calls: Readonly<Record<string, Call>> = {
   resolve: { args: [`/ipfs/${hello}`] },
 
   "block/put": { files: { data: "a block" } },
-  "block/get": { args: (answers) => [String(answers["block/put"]?.Key)] },
-  "block/stat": { args: (answers) => [String(answers["block/put"]?.Key)] },
-  "block/rm": { args: (answers) => [String(answers["block/put"]?.Key)] },
+  "block/get": { args: (results) => [String(results["block/put"]?.Key)] },
+  "block/stat": { args: (results) => [String(results["block/put"]?.Key)] },
+  "block/rm": { args: (results) => [String(results["block/put"]?.Key)] },
 
   "cid/base32": ofHello,
   "cid/bases": nothing,
@@ -80,7 +81,7 @@ export const calls: Readonly<Record<string, Call>> = {
   config: { args: ["Experimental.Libp2pStreamMounting", "true"], options: { bool: "true" } },
   "config/show": nothing,
   "config/profile/apply": { args: ["test"], options: { "dry-run": "true" } },
-  "config/replace": { files: (answers) => ({ config: JSON.stringify(answers["config/show"]) }) },
+  "config/replace": { files: (results) => ({ config: JSON.stringify(results["config/show"]) }) },
   "config/edit": { fails: /api_config_edit/ },
 
   "diag/cmds": nothing,
@@ -139,7 +140,7 @@ export const calls: Readonly<Record<string, Call>> = {
   "filestore/verify": { fails: /filestore is not enabled/ },
   "urlstore/add": { args: ["http://127.0.0.1:9/"], fails: /must be enabled/ },
   "tar/add": { files: { tar: "\0".repeat(1024) } },
-  "tar/cat": { args: (answers) => [String(answers["tar/add"]?.Hash)] },
+  "tar/cat": { args: (results) => [String(results["tar/add"]?.Hash)] },
 
   "key/gen": { args: ["surface"] },
   "key/list": { options: { l: "true" } },
@@ -166,28 +167,28 @@ export const calls: Readonly<Record<string, Call>> = {
   "swarm/addrs": nothing,
   "swarm/addrs/listen": nothing,
   "swarm/addrs/local": { options: { id: "true" } },
-  "swarm/connect": { args: (answers) => [whereOther(answers)] },
+  "swarm/connect": { args: (results) => [otherAddress(results)] },
   "swarm/filters": nothing,
   "swarm/filters/add": { args: ["/ip4/192.0.2.0/ipcidr/24"] },
   "swarm/filters/rm": { args: ["/ip4/192.0.2.0/ipcidr/24"] },
   "swarm/peers": { options: { verbose: "true" } },
-  ping: { args: (answers) => [other(answers)], options: { count: "1" } },
+  ping: { args: (results) => [other(results)], options: { count: "1" } },
 
-  "dht/findpeer": { args: (answers) => [other(answers)] },
+  "dht/findpeer": { args: (results) => [other(results)] },
   "dht/provide": { args: [emptyDirectory], options: { verbose: "true" } },
   "dht/findprovs": { args: [emptyDirectory], options: { "num-providers": "1" } },
   "dht/get": { args: [`/ipns/${peer}`], fails: /routing: not found/ },
   "dht/put": { args: [`/ipns/${peer}`], files: { record: "none" }, fails: /record could not be unmarshalled/ },
-  "dht/query": { args: (answers) => [other(answers)], options: { verbose: "true" } },
+  "dht/query": { args: (results) => [other(results)], options: { verbose: "true" } },
 
-  "bitswap/ledger": { args: (answers) => [other(answers)] },
+  "bitswap/ledger": { args: (results) => [other(results)] },
   "bitswap/reprovide": nothing,
   "bitswap/stat": nothing,
   "bitswap/wantlist": nothing,
   "stats/bitswap": nothing,
   "stats/bw": nothing,
   "stats/dht": nothing,
-  "swarm/disconnect": { args: (answers) => [whereOther(answers)] },
+  "swarm/disconnect": { args: (results) => [otherAddress(results)] },
   "stats/provide": { fails: /AcceleratedDHTClient/ },
 
   "pubsub/ls": nothing,
@@ -196,7 +197,7 @@ export const calls: Readonly<Record<string, Call>> = {
   "pubsub/sub": { args: ["surface"], endless: true },
 
   "p2p/listen": { args: ["/x/surface", "/ip4/127.0.0.1/tcp/9"] },
-  "p2p/forward": { args: (answers) => ["/x/surface", "/ip4/127.0.0.1/tcp/0", `/p2p/${other(answers)}`] },
+  "p2p/forward": { args: (results) => ["/x/surface", "/ip4/127.0.0.1/tcp/0", `/p2p/${other(results)}`] },
   "p2p/ls": { options: { headers: "true" } },
   "p2p/stream/ls": nothing,
   "p2p/stream/close": { options: { all: "true" } },
@@ -216,8 +217,8 @@ export const calls: Readonly<Record<string, Call>> = {
 
 const removed: Call = { fails: /removed, use 'ipfs (dag' or 'ipfs files|routing)' instead$/ };
 
-/** Those that are new, or have another answer, at the level 0.43. */
-const today: Readonly<Record<string, Call>> = {
+/** Calls that are new at level 0.43, or have another result there. */
+const laterCalls: Readonly<Record<string, Call>> = {
   ...Object.fromEntries(
     Object.keys(calls).flatMap((path) =>
       /^(object\/(data|get|links|new|put|stat|patch\/(append|set)-data)|dht\/(?!query))/.test(path)
@@ -235,16 +236,16 @@ const today: Readonly<Record<string, Call>> = {
   "key/ls": { options: { l: "true" } },
   "key/sign": { files: { data: "signed" } },
   "key/verify": {
-    options: (answers) => ({ signature: String(answers["key/sign"]?.Signature) }),
+    options: (results) => ({ signature: String(results["key/sign"]?.Signature) }),
     files: { data: "signed" },
   },
   "multibase/encode": { files: { file: "hello" } },
   "multibase/decode": { files: { file: "uaGVsbG8" } },
   "multibase/transcode": { files: { file: "uaGVsbG8" }, options: { b: "base32" } },
   "multibase/list": nothing,
-  "name/get": { args: (answers) => [String(answers["name/publish"]?.Name)] },
+  "name/get": { args: (results) => [String(results["name/publish"]?.Name)] },
   "name/put": {
-    args: (answers) => [String(answers["name/publish"]?.Name)],
+    args: (results) => [String(results["name/publish"]?.Name)],
     files: { record: "" },
     fails: /record is empty/,
   },
@@ -258,9 +259,9 @@ const today: Readonly<Record<string, Call>> = {
   "pubsub/sub": { args: ["uaGVsbG8"], endless: true },
   "pubsub/reset": nothing,
   "repo/ls": nothing,
-  "routing/findpeer": { args: (answers) => [other(answers)], fails: /routing: not found/ },
+  "routing/findpeer": { args: (results) => [other(results)], fails: /routing: not found/ },
   "routing/findprovs": { args: [emptyDirectory], options: { "num-providers": "1" } },
-  "routing/get": { args: (answers) => [`/ipns/${answers["name/publish"]?.Name}`], fails: /routing: not found/ },
+  "routing/get": { args: (results) => [`/ipns/${results["name/publish"]?.Name}`], fails: /routing: not found/ },
   "routing/put": { args: [`/ipns/${peer}`], files: { record: "none" }, fails: /./ },
   "routing/provide": { args: [emptyDirectory], options: { verbose: "true" }, fails: /no connected peers/ },
   "routing/reprovide": { fails: /manual reprovide is not available/ },
@@ -274,9 +275,9 @@ const today: Readonly<Record<string, Call>> = {
   "version/check": { fails: /missing or incompatible DHT configuration/ },
 };
 
-/** In the order in which they are made; what ends the server is last. */
+/** Returns the calls in the order in which they are made. The call that ends the server is last. */
 export function callsAt(level: LevelName): Readonly<Record<string, Call>> {
   if (level === "0.9") return calls;
   const { shutdown, ...then } = calls as Readonly<Record<string, Call>> & { readonly shutdown: Call };
-  return { ...then, ...today, shutdown };
+  return { ...then, ...laterCalls, shutdown };
 }

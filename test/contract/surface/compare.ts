@@ -1,4 +1,4 @@
-/** The table of commands against the contract and the reference, both ways. */
+/** Compares the table of commands with the contract and the reference, in both directions. */
 import {
   type Argument,
   type Command,
@@ -10,11 +10,11 @@ import type { Shape } from "#modules/mod_http_api/rpc/shape.ts";
 import { globalOptionNames, type Table } from "#modules/mod_http_api/rpc/table.ts";
 import type { Endpoint, Form, Parameter, ReferenceCommand, Surface } from "./contract.ts";
 
-/** `"<endpoint>: <what differs>"`, a line for each. */
+/** Returns a line for each difference: `"<endpoint>: <difference>"`. */
 export function differences(table: Table, { level, endpoints, reference }: Surface): string[] {
   const found: string[] = [];
-  // What is experimental or deprecated, help of the later level tells in passing, and for whole
-  // groups.
+  // The help of the later level mentions experimental and deprecated features only in passing, and
+  // for whole groups.
   const isMarked = level === "0.9";
   for (const [path, endpoint] of Object.entries(endpoints)) {
     const node = table.node(path);
@@ -78,7 +78,7 @@ function optionLines(option: Option, parameter: Parameter, isMarked: boolean): s
   const type = parameter.repeatable === true ? "list" : parameter.type;
   const lines: string[] = [];
   if (option.type !== type) lines.push(`is ${option.type} instead of ${type}`);
-  // A default of false is none.
+  // A default of false is the same as no default.
   if (shown(option.default || undefined) !== shown(parameter.default || undefined)) {
     lines.push(`has the default ${shown(option.default)} instead of ${shown(parameter.default)}`);
   }
@@ -141,8 +141,8 @@ function kindOf(shape: Shape): string {
 }
 
 /**
- * What the contract does not show: repeated values, second names, and options of the reference's
- * own.
+ * Checks what the contract does not show: repeated values, alternative names, and options of the
+ * reference only.
  */
 function referenceOf(command: Command, own: Own, endpoint: Endpoint, known: ReferenceCommand | undefined): string[] {
   if (known === undefined) return ["is not known to the reference"];
@@ -153,9 +153,9 @@ function referenceOf(command: Command, own: Own, endpoint: Endpoint, known: Refe
   }
   for (const names of known.options) {
     const meant = new Set(names.map((name) => own.get(name)?.name));
-    const isTold =
+    const isInContract =
       meant.size === 1 && meant.has(undefined) && endpoint.parameters.some(({ name }) => name === names[0]);
-    if ((meant.has(undefined) || meant.size > 1) && !isTold)
+    if ((meant.has(undefined) || meant.size > 1) && !isInContract)
       lines.push(`the names ${names.join(", ")} are not of one option`);
   }
   const names = new Set([

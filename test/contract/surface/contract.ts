@@ -1,6 +1,6 @@
 /**
- * `test/fixtures/surface*.json`: the endpoints of the contract as data, and what the reference's
- * command line names.
+ * Reads `test/fixtures/surface*.json`: the endpoints of the contract as data, and the names on the
+ * reference's command line.
  */
 import { readFileSync } from "node:fs";
 import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
@@ -10,7 +10,7 @@ export type Form = string | readonly [Form] | { readonly [field: string]: Form }
 
 export interface Parameter {
   readonly name: string;
-  /** Of `arg`: its place, from 1. */
+  /** For `arg`: its position, from 1. */
   readonly at?: number;
   readonly type: string;
   readonly required?: boolean;
@@ -29,13 +29,13 @@ export interface Endpoint {
 }
 
 /**
- * Arguments as the reference's help writes them, `[<path>]...`; names of each option, the long one
+ * Arguments in the form of the reference's help, `[<path>]...`. Names of each option, the long one
  * first.
  */
 export interface ReferenceCommand {
   readonly arguments: readonly string[];
   readonly options: readonly (readonly string[])[];
-  /** Names that may be taken beside these: those of an earlier level. */
+  /** Further names that may be accepted: those of an earlier level. */
   readonly also?: readonly string[];
 }
 
@@ -45,7 +45,7 @@ export interface Surface {
   readonly reference: Readonly<Record<string, ReferenceCommand>>;
 }
 
-/** The endpoints of go-ipfs 0.9.0, or those that Kubo 0.43.0 serves. */
+/** Returns the endpoints of go-ipfs 0.9.0, or those that Kubo 0.43.0 serves. */
 export function readSurface(level: LevelName = "0.9"): Surface {
   const then = { ...(read("surface.json") as Surface), level: "0.9" } as const;
   return level === "0.9" ? then : later(then, read("surface-0.43.json") as Listed);
@@ -54,7 +54,7 @@ export function readSurface(level: LevelName = "0.9"): Surface {
 const read = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../../fixtures/${name}`, import.meta.url), "utf8"));
 
-/** `test/fixtures/surface-0.43.json`: what a server of that level tells of its commands. */
+/** `test/fixtures/surface-0.43.json`: what a server of that level reports about its commands. */
 interface Listed {
   readonly endpoints: Readonly<Record<string, ListedEndpoint>>;
 }
@@ -64,14 +64,14 @@ interface ListedEndpoint {
   readonly options: readonly (Pick<Parameter, "type" | "default"> & {
     readonly names: readonly [string, ...string[]];
   })[];
-  /** The last argument is a file of the body; left out, as it was before. */
+  /** The last argument is a file of the body. Without this field, it is as at the earlier level. */
   readonly file?: boolean;
   readonly stream?: boolean;
-  /** Left out, as before. */
+  /** Without this field, it is as at the earlier level. */
   readonly returns?: Form;
-  /** It is listed, and answered 404. */
+  /** The endpoint is listed, but gets 404. */
   readonly unserved?: boolean;
-  /** It has no answer, and its options are those of all below it. */
+  /** The endpoint is a group without a result. Its options are those of all commands below it. */
   readonly group?: boolean;
 }
 
@@ -110,7 +110,7 @@ function laterEndpoint(listed: ListedEndpoint, before: Endpoint | undefined): En
         at: at + 1,
         type: "string",
         required: text.startsWith("<"),
-        // Help tells none.
+        // The help states no default.
         ...(defaults[at] !== undefined && { default: defaults[at] }),
       })),
       ...options.map(({ names: [name], ...rest }) => ({ ...rest, name, repeatable: rest.type === "list" })),

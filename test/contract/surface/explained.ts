@@ -5,22 +5,22 @@ type Explained = readonly (readonly [reason: string, differences: readonly strin
 
 const then: Explained = [
   [
-    "The reference answers in JSON, and its content types hold where the contract says text/plain",
+    "The reference responds with JSON, and its content types apply where the contract says text/plain",
     ["dag/get: returns a value", "diag/sys: returns a value"],
   ],
   [
-    "The default that the contract tells in words",
+    "The contract describes the default in words",
     [
       `cid/format: option f has the default "%s" instead of none`,
       String.raw`files/stat: option format has the default "<hash>\nSize: <size>\nCumulativeSize: <cumulsize>\nChildBlocks: <childs>\nType: <type>" instead of none`,
     ],
   ],
   [
-    "The contract's neutral words and the reference's own are both sent",
+    "Both the contract's neutral words and the reference's own are sent",
     ["mount: IPFS is not in the contract", "mount: IPNS is not in the contract"],
   ],
   [
-    "The contract's shape and the one that the reference sends are both sent",
+    "Both the contract's shape and the one that the reference sends are sent",
     [
       "pin/ls: Keys is not in the contract",
       "pin/ls: Cid is not in the contract",
@@ -35,17 +35,17 @@ const then: Explained = [
   ],
 ];
 
-const today: Explained = [
+const laterLevel: Explained = [
   [
-    "The reference answers in JSON, and its content types hold where the contract says text/plain",
+    "The reference responds with JSON, and its content types apply where the contract says text/plain",
     ["diag/sys: returns a value"],
   ],
   [
-    "The contract's neutral words and the reference's own are both sent",
+    "Both the contract's neutral words and the reference's own are sent",
     ["mount: IPFS is not in the contract", "mount: IPNS is not in the contract"],
   ],
   [
-    "The contract's shape and the one that the reference sends are both sent",
+    "Both the contract's shape and the one that the reference sends are sent",
     [
       "pin/verify: Ok is not in the contract",
       "pin/verify: BadNodes is not in the contract",
@@ -56,7 +56,7 @@ const today: Explained = [
     ],
   ],
   [
-    "The default is the node's, which tells a value that was given from one that was not",
+    "The node sets the default, because it distinguishes a given value from a missing one",
     [
       'bitswap/wantlist: option peer has the default none instead of "self"',
       "dag/import: option pin-roots has the default none instead of true",
@@ -66,7 +66,7 @@ const today: Explained = [
     ],
   ],
   [
-    "Options that commands of the same kind have at the level 0.9 are taken here as well",
+    "Options that commands of the same kind have at level 0.9 are accepted here, too",
     [
       "key/ls: option name-base is known to neither contract nor reference",
       "key/sign: option name-base is known to neither contract nor reference",
@@ -78,7 +78,7 @@ const today: Explained = [
     ],
   ],
   [
-    "What the reference has for one command of bootstrap is taken for the whole group, and what it took away is served with its new meaning",
+    "Options that the reference has for one command of bootstrap are accepted for the whole group, and the command that it removed is served with its new meaning",
     [
       "bootstrap: option expand-auto is known to neither contract nor reference",
       "bootstrap/add: option expand-auto is known to neither contract nor reference",
@@ -88,7 +88,7 @@ const today: Explained = [
     ],
   ],
   [
-    "What the reference learns of a NAT, and leaves out until then, this node does not find out",
+    "This node does not detect a NAT, and the reference leaves this field out until it has",
     ["swarm/addrs/autonat: nat is missing"],
   ],
   [
@@ -96,26 +96,26 @@ const today: Explained = [
     ["pin/verify: PinStatus is missing", "repo/stat: SizeStat is missing", "stats/repo: SizeStat is missing"],
   ],
   [
-    "The contract knows the default of 0.9; what has to be given has none",
+    "The contract has the default of 0.9, but a required argument has none",
     ['files/chcid: argument path has the default none instead of "/"'],
   ],
   [
-    "The reference has these on its command line alone; they are served here as at the level 0.9",
+    "The reference has these only on its command line; here they are served as at level 0.9",
     ["config/edit: is not in the contract", "key/export: is not in the contract", "key/rotate: is not in the contract"],
   ],
 ];
 
 /**
- * Where the table differs from contract or reference on purpose: the reason, and the differences
+ * Intended differences of the table from contract or reference: each reason, with the differences
  * that it explains.
  */
-export const explained: Readonly<Record<LevelName, Explained>> = { "0.9": then, "0.43": today };
+export const explained: Readonly<Record<LevelName, Explained>> = { "0.9": then, "0.43": laterLevel };
 
 export const leftFile = new URL("./left-0.43.json", import.meta.url);
 
 /**
- * What is still to be done: `npm run surface -- --level 0.43 --left` takes from it what is no more
- * so.
+ * Differences that still have to be removed. `npm run surface -- --level 0.43 --left` deletes those
+ * that no longer exist.
  */
 export const leftAt = (level: LevelName): readonly string[] =>
   level === "0.43" ? JSON.parse(readFileSync(leftFile, "utf8")) : [];

@@ -1,43 +1,43 @@
-/** Endpoints called on a started server, their answers held against their declared shapes. */
+/** Calls endpoints on a running server and compares their responses with the declared shapes. */
 import { text } from "node:stream/consumers";
 import { exchange, failureText, type RpcResponse } from "#modules/mod_http_api/cli/rpc/exchange.ts";
 import type { Server } from "#modules/mod_http_api/cli/rpc/server.ts";
 import type { Command } from "#modules/mod_http_api/rpc/command.ts";
 import type { Shape } from "#modules/mod_http_api/rpc/shape.ts";
-import type { Answers, Call, Files } from "./calls.ts";
+import type { Call, EarlierResults, Files } from "./calls.ts";
 
-/** It works, or what is wrong. */
+/** The endpoint works, or the reason why it does not. */
 export type Outcome = { readonly state: "works" } | { readonly state: "fails"; readonly why: string };
 
 const works = { state: "works" } as const;
 
-/** Calls one endpoint; its first value goes into `answers`. */
+/** Calls one endpoint, and stores its first value in `results`. */
 export async function callEndpoint(
   server: Server,
   path: string,
   command: Command,
   call: Call,
-  answers: Record<string, Answers[string]>,
+  results: Record<string, EarlierResults[string]>,
 ): Promise<Outcome> {
-  const args = typeof call.args === "function" ? call.args(answers) : (call.args ?? []);
-  const files = typeof call.files === "function" ? call.files(answers) : call.files;
+  const args = typeof call.args === "function" ? call.args(results) : (call.args ?? []);
+  const files = typeof call.files === "function" ? call.files(results) : call.files;
   const query = new URLSearchParams([
     ...args.map((value): [string, string] => ["arg", value]),
-    ...Object.entries((typeof call.options === "function" ? call.options(answers) : call.options) ?? {}),
+    ...Object.entries((typeof call.options === "function" ? call.options(results) : call.options) ?? {}),
   ]);
   const upload =
     files === undefined ? {} : { upload: { type: `multipart/form-data; boundary=${boundary}`, content: parts(files) } };
   const leaving = new AbortController();
-  const answer = await exchange(server, "POST", `/api/v0/${path}?${query}`, { ...upload, signal: leaving.signal });
-  if (answer.status !== 200) return failed(call, `${answer.status} ${await failureText(answer)}`);
+  const response = await exchange(server, "POST", `/api/v0/${path}?${query}`, { ...upload, signal: leaving.signal });
+  if (response.status !== 200) return failed(call, `${response.status} ${await failureText(response)}`);
   if (call.endless === true) {
     leaving.abort();
     return works;
   }
-  const body = await text(answer.body);
-  const late = answer.late();
+  const body = await text(response.body);
+  const late = response.late();
   if (late !== undefined) return failed(call, late);
-  const why = wrong(command, body, answer, path, answers);
+  const why = wrong(command, body, response, path, results);
   return why === undefined ? works : { state: "fails", why };
 }
 
@@ -48,18 +48,18 @@ function wrong(
   body: string,
   { headers }: RpcResponse,
   path: string,
-  answers: Record<string, Answers[string]>,
+  results: Record<string, EarlierResults[string]>,
 ): string | undefined {
   if (returns.form === "bytes") {
-    return headers["x-stream-output"] === "1" ? undefined : `its bytes come as ${headers["content-type"]}`;
+    return headers["x-stream-output"] === "1" ? undefined : `its bytes have the type ${headers["content-type"]}`;
   }
-  if (returns.form === "nothing") return body === "" ? undefined : `it answers with ${body.slice(0, 100)}`;
+  if (returns.form === "nothing") return body === "" ? undefined : `it responds with ${body.slice(0, 100)}`;
   const values = body
     .split("\n")
     .filter((line) => line !== "")
     .map((line): unknown => JSON.parse(line));
-  answers[path] = values.at(-1) as Answers[string];
-  if (returns.form === "value" && values.length !== 1) return `it answers with ${values.length} values`;
+  results[path] = values.at(-1) as EarlierResults[string];
+  if (returns.form === "value" && values.length !== 1) return `it responds with ${values.length} values`;
   for (const value of values) {
     const why = misfit(value, returns.shape, "the result");
     if (why !== undefined) return why;
@@ -67,7 +67,7 @@ function wrong(
   return undefined;
 }
 
-/** Why a value is not of a shape; undefined when it is. */
+/** Returns why a value does not have a shape, or undefined if it has. */
 export function misfit(value: unknown, shape: Shape, where: string): string | undefined {
   if (typeof shape === "string")
     return scalars[shape](value) ? undefined : `${where} is no ${shape}: ${JSON.stringify(value)}`;

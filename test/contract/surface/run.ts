@@ -1,8 +1,8 @@
 /**
- * `npm run surface -- [--level 0.43] [--store shared] [--left]`: every endpoint of the contract,
- * declared as the contract and the reference have it, and called on a started server. Exits 1 when
- * something differs or fails. `--left` takes what is no more so from the list of what is left to do
- * at the level 0.43.
+ * `npm run surface -- [--level 0.43] [--store shared] [--left]`: compares every endpoint of the
+ * contract with its declaration, the contract and the reference, and calls it on a running server.
+ * Exits with 1 if something differs or fails. `--left` deletes solved differences from the list of
+ * those that are left at level 0.43.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { isCommand } from "#modules/mod_http_api/rpc/command.ts";
 import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 import { storeEnvironment } from "#test/support/engines/store_option.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
-import { type Answers, callsAt } from "./calls.ts";
+import { callsAt, type EarlierResults } from "./calls.ts";
 import { differences } from "./compare.ts";
 import { readSurface } from "./contract.ts";
 import { explained as explanations, leftAt, leftFile } from "./explained.ts";
@@ -48,7 +48,7 @@ if (values.left === true) {
 const outcomes = await callAll();
 const problems = [
   ...differing,
-  ...gone.map((line) => `${line} (explained, but it is not so)`),
+  ...gone.map((line) => `${line} (explained, but does not exist)`),
   ...Object.keys(surface.endpoints).flatMap((path) => (path in calls ? [] : [`${path}: has no call`])),
 ];
 
@@ -76,10 +76,10 @@ for (const line of problems.filter((line) => !(line.split(":")[0]! in surface.en
   failed += 1;
   console.log(`FAIL  ${line}`);
 }
-console.log(`\n${explained.length} kinds of differences are meant so:`);
+console.log(`\n${explained.length} kinds of differences are intended:`);
 for (const [reason, lines] of explained)
   console.log(`  ${reason}: ${lines.map((line) => line.split(":")[0]).join(", ")}`);
-if (left.length > 0) console.log(`\n${left.length} differences are left to do:\n  ${left.join("\n  ")}`);
+if (left.length > 0) console.log(`\n${left.length} differences are left to be removed:\n  ${left.join("\n  ")}`);
 console.log(`\n${outcomes.size} endpoints: ${counts.works} work, ${counts.fails} fail, ${counts.missing} are missing`);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;
@@ -100,14 +100,14 @@ async function callAll(): Promise<Map<string, Outcome>> {
     await using started = await start("called");
     await using other = await start("other");
     const server = parseServer(started.url, "the test");
-    const identity = (await (await other.call("id")).json()) as Answers[string];
-    const answers: Record<string, Answers[string]> = { other: identity };
+    const identity = (await (await other.call("id")).json()) as EarlierResults[string];
+    const results: Record<string, EarlierResults[string]> = { other: identity };
     const all = new Map<string, Outcome>();
     for (const [path, call] of Object.entries(calls)) {
       const entry = table.node(path)?.entry;
       if (entry === undefined || !isCommand(entry)) continue;
       const fails = (error: unknown): Outcome => ({ state: "fails", why: String(error) });
-      all.set(path, await callEndpoint(server, path, entry, call, answers).catch(fails));
+      all.set(path, await callEndpoint(server, path, entry, call, results).catch(fails));
     }
     return all;
   } finally {

@@ -19,12 +19,12 @@ describe("the table of commands", () => {
     for (const each of [table, table.at("0.43"), table.readOnly(), table.at("0.43").readOnly()]) each.check();
   });
 
-  test("differs from contract and reference in nothing but what is explained", () => {
+  test("differs from contract and reference only as explained", () => {
     const known = explained["0.9"].flatMap(([, lines]) => lines);
     assert.deepEqual(differences(table, surface).sort(), known.sort());
   });
 
-  test("is called whole by npm run surface", () => {
+  test("is called completely by npm run surface", () => {
     assert.deepEqual(Object.keys(calls).sort(), Object.keys(surface.endpoints).sort());
   });
 });
@@ -32,7 +32,7 @@ describe("the table of commands", () => {
 describe("the table of commands at the level 0.43", () => {
   const surface = readSurface("0.43");
 
-  test("differs from Kubo's in nothing but what is explained, or known to be left", () => {
+  test("differs from Kubo's only as explained, or as listed to be removed", () => {
     const known = new Set([...explained["0.43"].flatMap(([, lines]) => lines), ...leftAt("0.43")]);
     const found = differences(table.at("0.43"), surface);
     assert.deepEqual(
@@ -41,7 +41,7 @@ describe("the table of commands at the level 0.43", () => {
     );
   });
 
-  test("is called whole by npm run surface -- --level 0.43", () => {
+  test("is called completely by npm run surface -- --level 0.43", () => {
     assert.deepEqual(
       Object.keys(surface.endpoints).filter((path) => !(path in callsAt("0.43"))),
       [],

@@ -1,8 +1,8 @@
-/** The mutable namespace. */
+/** Commands of the mutable file system. */
 import { missingArgument, type ShownBy, type Sweep } from "./line.ts";
 
 const flushed: ShownBy = {
-  test: "what was flushed is there after a crash, what was not may be gone; and nothing else is",
+  test: "flushed changes survive a crash, and changes that were not flushed need not",
   in: "test/unit/modules/mod_node/content/mfs/namespace.test.ts",
 };
 const make = (path: string) => `files/mkdir?parents=true&arg=${path}`;

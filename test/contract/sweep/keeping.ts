@@ -1,4 +1,4 @@
-/** Pins, the repository, references. */
+/** Commands for pins, the repository and references. */
 import { missingArgument, type Sweep } from "./line.ts";
 
 const add = ["add?pin=false", "to be kept {n}\n"] as const;

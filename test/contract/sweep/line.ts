@@ -1,30 +1,30 @@
 /**
- * How the table of the sweep is written: a call for each parameter of a command, and what it
- * changes.
+ * The form of the sweep's table: a call for each parameter of a command, and the effect of the
+ * parameter.
  */
 
-/** A file that says where it lies. */
+/** A file with the path that it has on the client. */
 export interface Placed {
   readonly content: string;
   readonly abspath: string;
 }
 
-/** What is sent as the file of a call. */
+/** The file of a call. */
 export type Sent = string | Uint8Array | Placed;
 
-export interface Answer {
+export interface SweepResponse {
   readonly bytes: Buffer;
-  /** Status, count of bytes, the bytes as text, and the trailer of a failure. */
+  /** Status, number of bytes, the bytes as text, and the trailer of a failure. */
   readonly text: string;
 }
 
-type Shows = RegExp | ((answer: Answer, fields: Fields) => boolean);
+type Shows = RegExp | ((response: SweepResponse, fields: Fields) => boolean);
 
-/** Values of answers so far, by name; CIDs as text. */
+/** Values of responses so far, by name. CIDs are text. */
 export type Fields = Readonly<Record<string, string>>;
 
 /**
- * A call, with or without a file; `{x}` stands for a fixture or a field of an answer before it,
+ * A call, with or without a file. `{x}` stands for a fixture or a field of an earlier response,
  * `{n}` for a number that no other run has.
  */
 export type Step = string | readonly [call: string, file: Sent];
@@ -32,23 +32,28 @@ export type Step = string | readonly [call: string, file: Sent];
 export interface Effect {
   readonly call: string;
   readonly file?: Sent;
-  /** Calls in front of it. */
+  /** Calls before it. */
   readonly before?: readonly Step[];
-  /** Calls behind it: the last one's answer is looked at instead, unless the call itself fails. */
+  /**
+   * Calls after it. The response of the last one is checked instead, unless the call itself fails.
+   */
   readonly after?: readonly Step[];
   readonly shows: Shows;
-  /** What is answered without the parameter. By default: anything that `shows` does not fit. */
+  /**
+   * Matches the response without the parameter. By default, that is any response that `shows` does
+   * not match.
+   */
   readonly otherwise?: RegExp;
 }
 
-/** The sender's work: with and without it the answer is the same. */
+/** A parameter that only affects the client: with and without it the response is the same. */
 export interface Same {
   readonly call: string;
   readonly file?: Sent;
   readonly same: true;
 }
 
-/** Shown by a test of another file, of which this is the name. */
+/** A test of another file that shows the effect. */
 export interface ShownBy {
   readonly test: string;
   readonly in: string;
@@ -56,7 +61,9 @@ export interface ShownBy {
 
 export type Line = Effect | Same | ShownBy;
 
-/** By the long name of an option, `<name>` for an argument, `encoding` for the text form. */
+/**
+ * Lines by the long name of an option, `<name>` for an argument, and `encoding` for the text form.
+ */
 export type Lines = Readonly<Record<string, Line>>;
 
 export type Sweep = Readonly<Record<string, Lines>>;

@@ -1,4 +1,4 @@
-/** The node itself: configuration, keys, CIDs, what runs. */
+/** Commands for the node itself: configuration, keys, CIDs and running commands. */
 import { generateKeyPairSync } from "node:crypto";
 import { missingArgument, type Sweep } from "./line.ts";
 
@@ -7,7 +7,7 @@ const keyFile = Buffer.from(
   "CAESQAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=",
   "base64",
 );
-/** Of two types. */
+/** PEM files of two key types. */
 const pemFile = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" });
 const ecdsaFile = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({
   type: "pkcs8",
@@ -50,7 +50,7 @@ const node: Sweep = {
     json: { call: "config?arg=Swept&arg=[1]&json=true", shows: /"Value":\[1\]/ },
     "expand-auto": {
       before: [
-        // Where nobody listens.
+        // Nobody listens at this address.
         'config?arg=AutoConf.URL&arg="http://127.0.0.1:9"&json=true',
         'config?arg=Routing.DelegatedRouters&arg=["auto"]&json=true',
       ],
@@ -209,7 +209,7 @@ const node: Sweep = {
   update: { "<args>": { call: "update?arg=x", same: true } },
   version: {
     number: { call: "version?number=true&encoding=text", shows: /^200 6 0\.9\.0\n$/ },
-    // No commit is known of a package.
+    // The commit of a package is not known.
     commit: { call: "version?commit=true&encoding=text", same: true },
     repo: { call: "version?repo=true&encoding=text", shows: /^200 3 11\n$/ },
     all: {

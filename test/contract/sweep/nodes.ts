@@ -1,4 +1,4 @@
-/** Blocks, nodes and objects. */
+/** Commands for blocks, nodes and objects. */
 import { missingArgument, type Sweep } from "./line.ts";
 
 const pinned = /"Type":"recursive"/;
@@ -10,13 +10,13 @@ const car = Buffer.from(
 );
 const object = '{"Data":"object {n}"}';
 
-/** Announcements of an import. */
+/** Parameters for the announcements of an import. */
 const announcesImport = {
   test: "an import that waits for the announcement of its roots fails if there are no peers",
   in: "test/unit/modules/mod_http_api/commands/announcing.test.ts",
 };
 
-/** The level 0.9 has no bound. */
+/** Level 0.9 has no limit. */
 const anySize = (call: string, file?: string) => ({
   call: `${call}&allow-big-block=true`,
   ...(file !== undefined && { file }),
@@ -42,7 +42,7 @@ const nodes: Sweep = {
     "allow-big-block": {
       call: "block/put?allow-big-block=true",
       file: block,
-      shows: /^400 .*at the level of go-ipfs 0\.9\.0/,
+      shows: /^400 .*has the level of go-ipfs 0\.9\.0/,
     },
     pin: { call: "block/put?format=raw&pin=true", file: block, after: ["pin/ls?arg={Key}"], shows: pinned },
     encoding: { call: "block/put?encoding=text", file: block, shows: /^200 47 Qm\w{44}\n$/ },
@@ -79,7 +79,7 @@ const nodes: Sweep = {
     "<ref>": { call: "dag/get?arg={cbor}/a", shows: /^200 2 1\n$/, otherwise: missingArgument("ref") },
     "output-codec": {
       call: "dag/get?arg={cbor}&output-codec=dag-json",
-      shows: /^400 .*at the level of go-ipfs 0\.9\.0/,
+      shows: /^400 .*has the level of go-ipfs 0\.9\.0/,
     },
   },
   "dag/import": {

@@ -1,4 +1,4 @@
-/** Adding, reading, listing. */
+/** Commands to add, read and list content. */
 import { gunzipSync } from "node:zlib";
 import { missingArgument, type Sweep } from "./line.ts";
 
@@ -12,15 +12,15 @@ const leaves =
   };
 
 const facts = "test/unit/modules/mod_node/content/unixfs/mode_and_time.test.ts";
-const factsKept = {
-  test: "entries keep their own where that is asked for, and what is said for all of them wins",
+const factsPreserved = {
+  test: "entries keep their own mode and time on request, and values for all entries take precedence",
   in: facts,
 };
 
-/** What the reference makes of three bytes. */
+/** The hash that the reference computes for three bytes. */
 const made = (query: string, hash: string) => ({ call: `add?${query}`, file: "aaa", shows: new RegExp(hash) });
 
-const asked = "a search ends after the given count of records or the timeout";
+const searchEnds = "a search ends after the given count of records or the timeout";
 
 const reading: Sweep = {
   add: {
@@ -43,8 +43,8 @@ const reading: Sweep = {
     mode: made("mode=0644", "QmQmwMTAULVuZd5kisVZ2xgsc81GVu3LvCJL25DrAEGoZg"),
     mtime: made("mtime=1630937926", "QmbtPK9WCdNxToEh32kvemitx3tEnhFSP1sS7Q4ca8aBhc"),
     "mtime-nsecs": made("mtime=1630937926&mtime-nsecs=123456789", "QmVryHZCoBDBx91bkhK6EGyvgr87Kcw5u2q9oYzyt2DTL5"),
-    "preserve-mode": factsKept,
-    "preserve-mtime": factsKept,
+    "preserve-mode": factsPreserved,
+    "preserve-mtime": factsPreserved,
     "max-file-links": {
       call: "add?max-file-links=2&chunker=size-1",
       file: "four",
@@ -54,7 +54,7 @@ const reading: Sweep = {
     "max-directory-links": sameOfAdd("max-directory-links=1"),
     "max-hamt-fanout": { call: "add?max-hamt-fanout=7", file, shows: /^500 .*HAMT fanout must be a power of 2/ },
     "empty-dirs": {
-      test: "empty directories are left out where that is asked for, but not one that only becomes empty",
+      test: "empty directories are left out on request, but not those that become empty by that",
       in: facts,
     },
     "to-files": {
@@ -95,7 +95,7 @@ const reading: Sweep = {
       ],
       file: "backing",
       after: ["filestore/dups"],
-      shows: (answer, { Hash = "" }) => !answer.text.includes(Hash),
+      shows: (response, { Hash = "" }) => !response.text.includes(Hash),
     },
     "cid-version": { call: "add?cid-version=1", file, shows: /"Hash":"bafk/ },
     hash: { call: "add?hash=sha3-512", file, after: ["cid/format?arg={Hash}&f=%25h"], shows: /"Formatted":"sha3-512"/ },
@@ -118,7 +118,7 @@ const reading: Sweep = {
       shows: ({ bytes }) => gunzipSync(bytes).includes("ustar"),
     },
     compress: { call: "get?arg={hello}&compress=true", shows: ({ bytes }) => bytes[0] === 0x1f && bytes[1] === 0x8b },
-    // Byte 8 of the form tells the fastest level, and the best.
+    // Byte 8 of the format distinguishes the fastest level from the best one.
     "compression-level": {
       call: "get?arg={hello}&compress=true&compression-level=1",
       shows: ({ bytes }) => bytes[8] === 4 && String(gunzipSync(bytes)) === "hello\n",
@@ -157,8 +157,8 @@ const reading: Sweep = {
       shows: /^200 \d+ \{"Path":"\/ipfs\/Qm\w+\/nix"/,
       otherwise: /no link named/,
     },
-    "dht-record-count": { test: asked, in: "test/unit/modules/mod_node/network/ipns/unanswered.test.ts" },
-    "dht-timeout": { test: asked, in: "test/unit/modules/mod_node/network/ipns/unanswered.test.ts" },
+    "dht-record-count": { test: searchEnds, in: "test/unit/modules/mod_node/network/ipns/unanswered.test.ts" },
+    "dht-timeout": { test: searchEnds, in: "test/unit/modules/mod_node/network/ipns/unanswered.test.ts" },
     encoding: { call: "resolve?arg=/ipfs/{dir}/a&encoding=text", shows: /^200 \d+ \/ipfs\/Qm\w+\n$/ },
   },
   "tar/add": { encoding: { call: "tar/add?encoding=text", file: "", shows: /^200 \d+ Qm\w+\n$/ } },

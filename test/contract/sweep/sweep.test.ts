@@ -1,6 +1,6 @@
 /**
- * Every option and every argument of every command that needs no network does what it says, on one
- * started server.
+ * Tests on one running server that every option and every argument of every command without network
+ * access has its effect.
  */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
@@ -24,7 +24,7 @@ import { gaps, Runner } from "./runner.ts";
 
 const sweep: Sweep = { ...reading, ...nodes, ...files, ...keeping, ...node };
 
-/** Long enough for more leaves than one node holds. */
+/** Long enough for more leaves than one node contains. */
 const longWeb = Buffer.alloc(175 * 256 * 1024);
 const shortWeb = 1024;
 const web = createServer((request, response) => {
@@ -56,7 +56,7 @@ async function prepare(folder: string): Promise<void> {
   for (const name of ["backing", "twice"]) await writeFile(join(folder, "data", name), name);
 }
 
-/** What calls speak of, in this server. */
+/** Prepares the content that calls refer to. */
 async function fixtures(): Promise<Record<string, string>> {
   const value = async (path: string, content?: string | Uint8Array) => {
     const { values, message } = await call<Record<string, string & { "/": string }>>(host, path, content);
@@ -65,8 +65,8 @@ async function fixtures(): Promise<Record<string, string>> {
   };
   const tree = async (names: Readonly<Record<string, string>>) => {
     const { body, headers } = multipart(Object.entries(names).map(([filename, content]) => ({ filename, content })));
-    const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/add`, { method: "POST", body, headers });
-    return (JSON.parse((await answer.text()).trimEnd().split("\n").at(-1) as string) as { Hash: string }).Hash;
+    const response = await fetch(`http://127.0.0.1:${host.http}/api/v0/add`, { method: "POST", body, headers });
+    return (JSON.parse((await response.text()).trimEnd().split("\n").at(-1) as string) as { Hash: string }).Hash;
   };
   const hello = (await value("add", "hello\n")).Hash as string;
   const empty = (await value("object/new?arg=unixfs-dir")).Hash as string;
@@ -117,7 +117,7 @@ for (const [path, command] of storageCommands) {
   });
 }
 
-test("no line is of a command that is not there", () => {
+test("every line belongs to an existing command", () => {
   const known = new Set(storageCommands.map(([path]) => path));
   assert.deepEqual(
     Object.keys(sweep).filter((path) => !known.has(path)),

@@ -1,4 +1,4 @@
-/** What each replayed step amounts to. */
+/** Judges each replayed step. */
 import { aspectsOf, type Explanation, type Left } from "./explained.ts";
 import type { Skipped, Step } from "./replay.ts";
 
@@ -9,11 +9,11 @@ export interface Judged {
   readonly topic: string;
   readonly name: string;
   readonly verdict: Verdict;
-  /** A line for each thing to be said of it. */
+  /** Remarks about the step, one line each. */
   readonly remarks: readonly string[];
 }
 
-/** @param left steps that are known to differ still: one that passes is a failure */
+/** @param left steps that are known to differ: one that passes is a failure */
 export function judge(
   report: readonly (Step | Skipped)[],
   explanations: readonly Explanation[],
@@ -34,10 +34,12 @@ export function judge(
     });
     const explanation = explained.get(keyOf(scenario, entry.step));
     if (left[scenario]?.includes(entry.step)) {
-      return entry.ok ? verdictIs("failed", "it passes, though it is listed as left") : verdictIs("left");
+      return entry.ok ? verdictIs("failed", "it passes, although it is listed as left") : verdictIs("left");
     }
     if (entry.ok) {
-      return explanation === undefined ? verdictIs("passed") : verdictIs("failed", "it passes, though it is explained");
+      return explanation === undefined
+        ? verdictIs("passed")
+        : verdictIs("failed", "it passes, although it is explained");
     }
     const aspects = aspectsOf(entry);
     if (aspects === explanation?.aspects) return verdictIs("explained", explanation.reason);
@@ -46,10 +48,7 @@ export function judge(
   });
 }
 
-/**
- * Explanations of steps that are not among the recorded ones; only of topics that were played
- * whole.
- */
+/** Returns explanations of steps that were not recorded, for topics that were played completely. */
 export function unused(report: readonly (Step | Skipped)[], explanations: readonly Explanation[]): readonly string[] {
   const known = new Set(
     report.map((entry) => keyOf(`${entry.topic}/${entry.scenario}`, "step" in entry ? entry.step : undefined)),
@@ -57,7 +56,7 @@ export function unused(report: readonly (Step | Skipped)[], explanations: readon
   const scenarios = new Set(report.map(({ topic, scenario }) => `${topic}/${scenario}`));
   return explanations
     .filter(({ scenario, step }) => scenarios.has(scenario) && !known.has(keyOf(scenario, step)))
-    .map(({ scenario, step }) => `${scenario} ${step} is explained, but there is no such step`);
+    .map(({ scenario, step }) => `${scenario} ${step} is explained, but the step does not exist`);
 }
 
 const nameOf = ({ topic, scenario }: Step | Skipped) => `${topic}/${scenario}`;

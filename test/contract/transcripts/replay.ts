@@ -1,4 +1,4 @@
-/** Plays the recorded conversations against two servers, and gives what came of every step. */
+/** Plays the recorded conversations against two servers, and returns the result of every step. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -12,7 +12,7 @@ export type Aspect = "status" | "head" | "body" | "trailer" | "cut";
 
 export interface Difference {
   readonly aspect: Aspect;
-  /** Where in the answer. */
+  /** Position in the response. */
   readonly at: string;
   readonly got: unknown;
   readonly want: unknown;
@@ -22,11 +22,11 @@ export interface Difference {
 export interface Step {
   readonly topic: string;
   readonly scenario: string;
-  /** Place in the scenario, from 1. */
+  /** Position in the scenario, from 1. */
   readonly step: number;
   readonly call: string;
   readonly ok: boolean;
-  /** Why a server may well differ here. */
+  /** The reason why a server may differ here. */
   readonly quirk?: string;
   readonly differences: readonly Difference[];
 }
@@ -37,14 +37,14 @@ export interface Skipped {
   readonly skipped: string;
 }
 
-/** URLs of two fresh servers, or a command line that starts one, with `{port}` and `{dir}`. */
+/** URLs of two new servers, or a command line that starts one, with `{port}` and `{dir}`. */
 export type Target = { readonly urls: readonly [string, string] } | { readonly spawn: string };
 
 export type LevelName = "0.9" | "0.43";
 
 /**
- * `only`: a regular expression that `topic/scenario` has to match. @throws Error when nothing could
- * be played
+ * `only`: a regular expression for `topic/scenario`.
+ * @throws Error if nothing could be played
  */
 export async function replay(
   target: Target,

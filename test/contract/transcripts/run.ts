@@ -1,8 +1,8 @@
 /**
  * `npm run transcripts -- [--level 0.43] [--only REGEX] [--store shared] [--verbose] [--left] [--spawn COMMAND]`:
- * the recorded conversations with the reference of a level, played against two servers. `--left`
- * takes steps that pass from the list of those that are left. `--spawn` plays them against another
- * server, with `{port}` and `{dir}` filled in, and without the explanations.
+ * plays the recorded conversations with the reference of a level against two servers. `--left`
+ * deletes steps that pass from the list of those that are left. `--spawn` plays them against
+ * another server, with `{port}` and `{dir}` filled in, and without the explanations.
  */
 import { parseArgs } from "node:util";
 import { readExplanations, readLeft, writeLeft } from "./explained.ts";
@@ -59,7 +59,7 @@ if (given.left === true && level === "0.43") {
   await writeLeft(Object.fromEntries(still));
 }
 
-/** A row for each topic, and one for all. */
+/** Returns a row for each topic, and one for all. */
 function tableOf(all: readonly Judged[]): string {
   const head: Record<Verdict, string> = {
     passed: "passed",

@@ -1,4 +1,4 @@
-/** Two fresh servers for conversations that change what they like. */
+/** Starts two new servers for conversations, which may change anything on them. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,10 +8,10 @@ import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
 import type { LevelName } from "./replay.ts";
 
 /**
- * Groups of scenarios with servers of their own. After some the replayer cannot put back the
- * configuration: it lacks the token that one of them asks for from then on, and the key that
- * another has rotated is no longer the one in the configuration. One has no peers, and servers that
- * are older than a minute look for some to announce content to.
+ * Groups of scenarios that need servers of their own. After some, the replayer cannot restore the
+ * configuration: it lacks the token that a scenario has made mandatory, and the key in the
+ * configuration is no longer the one that a scenario has rotated. One group needs a server without
+ * peers, and servers that are older than a minute look for peers to announce content to.
  */
 const APART = [
   ["level-0.43-config/reading and setting"],
@@ -20,7 +20,7 @@ const APART = [
 
 const exactly = (names: readonly string[]): string => names.map((name) => `${RegExp.escape(name)}$`).join("|");
 
-/** `only` as filters of scenarios that can share servers. */
+/** `only`: filters of scenarios that can share servers. */
 export function filtersOf(only = "", level: LevelName = "0.9"): readonly (string | undefined)[] {
   if (level === "0.9") return [only === "" ? undefined : only];
   const wanted = new RegExp(only);
@@ -29,18 +29,18 @@ export function filtersOf(only = "", level: LevelName = "0.9"): readonly (string
   return [others, ...apart.map((names) => `^(?:${exactly(names)})`)];
 }
 
-/** What the recorded servers had switched on. */
+/** Settings that the recorded servers had. */
 const settings = {
   "Experimental.Libp2pStreamMounting": true,
   "Addresses.Gateway": "/ip4/127.0.0.1/tcp/0",
 };
-/** Of these, what a shared store does not take. */
+/** Settings of these that a shared store does not support. */
 const references = { "Experimental.FilestoreEnabled": true, "Experimental.UrlstoreEnabled": true };
 
 export interface ServersOptions {
-  /** See `storeSettings`: each has one of its own. */
+  /** See `storeSettings`: each server has a store of its own. */
   readonly store?: string | undefined;
-  /** The level at which they answer. */
+  /** The level of the RPC API. */
   readonly level?: LevelName;
 }
 
@@ -60,8 +60,8 @@ export async function withServers<T>(
 }
 
 /**
- * A new repo that has what is wanted of it before its server starts: such settings hold from the
- * next start on.
+ * Makes a new repo with the required settings before its server starts, because they take effect at
+ * a start.
  */
 async function startFresh(folder: string, { store, level = "0.9" }: ServersOptions): Promise<RpcServer> {
   const shared = await storeSettings(store);

@@ -5,7 +5,7 @@ import { type Judged, judge, unused } from "./judge.ts";
 import { replay, type Step } from "./replay.ts";
 import { withServers } from "./servers.ts";
 
-/** Scenarios that are played on every run; the others are left to `npm run transcripts`. */
+/** Scenarios that are played on every run. `npm run transcripts` plays the others, too. */
 const short = "^(add|blocks|cid|config|diag|pins|read|repo|wire)/";
 
 describe("recorded conversations with the reference", () => {
@@ -18,7 +18,7 @@ describe("recorded conversations with the reference", () => {
     stale = unused(report, explanations);
   });
 
-  test("are answered as they were recorded, or as explained", () => {
+  test("get the recorded responses, or differ as explained", () => {
     const failed = judged.filter(({ verdict }) => verdict === "failed");
     assert.deepEqual(
       failed.map(({ name, remarks }) => [name, ...remarks]),
@@ -27,17 +27,17 @@ describe("recorded conversations with the reference", () => {
     assert.ok(judged.filter(({ verdict }) => verdict === "passed").length > 500);
   });
 
-  test("have no explanations for steps that are not there", () => assert.deepEqual(stale, []));
+  test("have no explanations for steps that do not exist", () => assert.deepEqual(stale, []));
 });
 
-/** Likewise, of the level 0.43. */
-const shortToday = "^level-0\\.43-(blocks|cid|dag|gone|keys|multibase|reading|wire)/";
+/** The same for level 0.43. */
+const shortLater = "^level-0\\.43-(blocks|cid|dag|gone|keys|multibase|reading|wire)/";
 
-test("conversations with Kubo 0.43 are answered at that level as they were recorded, but for those that are left", async () => {
+test("conversations with Kubo 0.43 get the recorded responses at that level, except for listed ones", async () => {
   const level = "0.43";
   const explanations = await readExplanations(level);
   const left = await readLeft(level);
-  const report = await withServers((first, second) => replay({ urls: [first.url, second.url] }, shortToday, level), {
+  const report = await withServers((first, second) => replay({ urls: [first.url, second.url] }, shortLater, level), {
     level,
   });
   const failed = judge(report, explanations, left).filter(({ verdict }) => verdict === "failed");
@@ -62,20 +62,20 @@ describe("judging a step", () => {
   );
   const verdicts = (...steps: Step[]) => judge(steps, explanations).map(({ verdict }) => verdict);
 
-  test("a step that is left is no failure until it passes", () => {
+  test("a step that is listed as left is a failure only if it passes", () => {
     const left = { "read/all": [3] };
     assert.deepEqual(judge([step(3, 404)], [], left)[0]?.verdict, "left");
     assert.deepEqual(judge([step(3)], [], left)[0]?.verdict, "failed");
   });
 
-  test("an explained step differs in what is explained", () => {
+  test("an explained step differs as explained", () => {
     assert.deepEqual(verdicts(step(1, 500)), ["explained"]);
     const inBody = { ...step(1), ok: false, differences: [{ aspect: "body", at: "", got: 1, want: 2 }] } as const;
     assert.deepEqual(verdicts(inBody), ["failed"]);
   });
   test("an explained step that passes is a failure", () => assert.deepEqual(verdicts(step(2)), ["failed"]));
-  test("what differs without an explanation is a failure", () => assert.deepEqual(verdicts(step(3, 404)), ["failed"]));
+  test("a difference without an explanation is a failure", () => assert.deepEqual(verdicts(step(3, 404)), ["failed"]));
   test("an explanation needs its step", () => {
-    assert.deepEqual(unused([step(1, 500)], explanations), ["read/all 2 is explained, but there is no such step"]);
+    assert.deepEqual(unused([step(1, 500)], explanations), ["read/all 2 is explained, but the step does not exist"]);
   });
 });

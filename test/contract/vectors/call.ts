@@ -1,10 +1,10 @@
-/** Calls of a server, with all that an answer says. */
+/** Calls a server, and returns everything about the response. */
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { Agent, request } from "node:http";
 import type { Multipart } from "./content.ts";
 
-export interface Asked {
+export interface CommandCall {
   readonly method?: string;
   readonly headers?: OutgoingHttpHeaders;
   readonly query?: readonly (readonly [name: string, value: string])[];
@@ -22,7 +22,7 @@ export class Client implements Disposable {
   readonly #base: string;
   readonly #agent = new Agent({ keepAlive: true });
 
-  /** `base` is such as `http://127.0.0.1:5280`. */
+  /** `base`: a URL such as `http://127.0.0.1:5280`. */
   constructor(base: string) {
     this.#base = base;
   }
@@ -31,7 +31,7 @@ export class Client implements Disposable {
     return new URL(this.#base).port;
   }
 
-  call(command: string, { method = "POST", headers = {}, query = [], body }: Asked = {}): Promise<Reply> {
+  call(command: string, { method = "POST", headers = {}, query = [], body }: CommandCall = {}): Promise<Reply> {
     const url = `${this.#base}/api/v0/${command}?${new URLSearchParams(query as [string, string][])}`;
     const type = body === undefined ? {} : { "content-type": body.type, "content-length": body.body.length };
     const { promise, resolve, reject } = Promise.withResolvers<Reply>();

@@ -1,4 +1,7 @@
-/** Bodies of known answers: from their description to bytes (fields: `about` of the files). */
+/**
+ * Makes the bodies of test vectors from their descriptions. `about` in the files explains the
+ * fields.
+ */
 import { goRandom } from "#test/support/go_random.ts";
 
 export type Content =
@@ -46,7 +49,7 @@ function xorshift(size: number, seed: number): Buffer {
   return bytes;
 }
 
-/** USTAR, as `about` says it. */
+/** Makes an entry in the USTAR format, as `about` describes it. */
 function tarEntry({ name, text = "", symlink = "" }: TarEntry): Buffer {
   const header = Buffer.alloc(512);
   const isFolder = name.endsWith("/");
@@ -75,8 +78,8 @@ export interface Multipart {
 export const multipartType = `multipart/form-data; boundary=${boundary}`;
 
 /**
- * One part of a body; with `many`, so many of them, with a number behind the name that is filled
- * with zeros up to `pad`.
+ * One part of a body. `many` repeats it, with a number after the name, which is padded with zeros
+ * up to `pad`.
  */
 export type Part = Partial<Content> & {
   readonly filename: string;
@@ -120,7 +123,7 @@ export function multipart(tree: BodyTree): Multipart {
     else {
       part(path, "application/x-directory", Buffer.alloc(0));
       const inner = "dir" in node ? node.dir : numbered(node.numbered);
-      // Programs send directories sorted.
+      // Programs send directories in sorted order.
       const names = Object.keys(inner).sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
       for (const name of names) walk(`${path}/${name}`, inner[name] as BodyNode);
     }

@@ -1,4 +1,4 @@
-/** Whether an answer says what is expected of it. */
+/** Compares a response with the expected one. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Reply } from "./call.ts";
@@ -7,7 +7,7 @@ import type { Expected } from "./plan.ts";
 type Json = unknown;
 type Lines = readonly Record<string, Json>[];
 
-/** What differs, one sentence each; none when it fits. */
+/** Returns a sentence for each difference. */
 export function judge(reply: Reply, expected: Expected): string[] {
   const differences: string[] = [];
   const status = expected.status ?? (expected.pathValid === undefined ? 200 : undefined);
@@ -15,10 +15,10 @@ export function judge(reply: Reply, expected: Expected): string[] {
   for (const [kind, wanted] of Object.entries(expected)) {
     if (kind === "status" || kind === "says") continue;
     const check = checks[kind];
-    const difference = check === undefined ? `there is no check "${kind}"` : check(reply, wanted as never);
+    const difference = check === undefined ? `the check "${kind}" does not exist` : check(reply, wanted as never);
     if (difference !== undefined) differences.push(difference);
   }
-  if (differences.length > 0) differences.push(`answer: ${shortly(reply.body.toString())}${trailerOf(reply)}`);
+  if (differences.length > 0) differences.push(`response: ${shortly(reply.body.toString())}${trailerOf(reply)}`);
   return differences;
 }
 
@@ -86,17 +86,17 @@ function first(reply: Reply): Record<string, Json> | undefined {
   return lines(reply)[0];
 }
 
-/** The CID that the first value names, where nothing was added. */
+/** Returns the CID that the first value names, for calls that add nothing. */
 function cidOf({ Key, Cid }: Record<string, Json> = {}): Json {
   return Key ?? (Cid as Record<string, Json> | undefined)?.["/"];
 }
 
-/** What was added: lines of progress have no hash. */
+/** Returns lines of added entries. Lines of progress have no hash. */
 function hashed(reply: Reply): Lines {
   return lines(reply).filter(({ Hash }) => Hash !== undefined);
 }
 
-/** Further fields of objects are fine; lists are the same in length and order. */
+/** Objects may have further fields. Lists have to have the same length and order. */
 export function matches(got: Json, wanted: Json): boolean {
   if (Array.isArray(wanted)) {
     return Array.isArray(got) && got.length === wanted.length && wanted.every((each, at) => matches(got[at], each));
@@ -133,8 +133,8 @@ function inAnyOrder(of: (reply: Reply) => Lines): Check {
 }
 
 /**
- * An object anywhere in the first value has these fields; `linkHash` and `linkSize` are those of a
- * link.
+ * Checks that an object anywhere in the first value has these fields. `linkHash` and `linkSize` are
+ * those of a link.
  */
 function somewhere(reply: Reply, wanted: Readonly<Record<string, Json>>): string | undefined {
   const names: Readonly<Record<string, string>> = { linkHash: "Hash", linkSize: "Size" };

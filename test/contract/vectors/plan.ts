@@ -1,10 +1,10 @@
-/** Known answers as sequences of calls, each with what is expected of it. */
+/** Turns test vectors into sequences of calls, each with the expected response. */
 import { readFileSync } from "node:fs";
 import type { BodyTree, Part } from "./content.ts";
 
 /**
- * A subset of what an answer says: further fields may be there. Kinds: `about` of the files, and
- * `judge.ts`.
+ * A part of a response: further fields may exist. `about` in the files and `judge.ts` describe the
+ * kinds.
  */
 export type Expected = Readonly<Record<string, unknown>>;
 
@@ -19,7 +19,7 @@ export interface Step {
   readonly parts?: readonly Part[];
   readonly bodyText?: string;
   readonly bodyHex?: string;
-  /** Sent as it is. */
+  /** A body that is sent unchanged. */
   readonly rawBody?: string;
   readonly bodyFrom?: string;
   readonly save?: string;
@@ -41,7 +41,7 @@ export interface Vector {
   readonly input?: BodyTree;
   readonly steps?: readonly (Step | Repeat)[];
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Calls that are made afterwards, whatever came of it. */
+  /** Calls that are made afterwards, whatever the result. */
   readonly after?: readonly Step[];
   readonly expect?: Expected;
 }
@@ -54,10 +54,10 @@ export function readVectors(file: (typeof vectorFiles)[number]): readonly Vector
   return JSON.parse(readFileSync(new URL(`${file}.json`, folder), "utf8")).vectors;
 }
 
-/** Commands that take the input as their body; all others find it added. */
+/** Commands that take the input as their body. For all others, it is added before. */
 const takesBody = /^(add|block\/put|dag\/(put|import)|object\/put|tar\/add|config\/replace|files\/write)$/;
 
-/** The calls of a vector; undefined for one that is none of calls. */
+/** Returns the calls of a vector, or undefined if it is not about calls. */
 export function stepsOf(vector: Vector): readonly Step[] | undefined {
   const special = specials[vector.id] ?? byEndpoint[vector.endpoint];
   if (special !== undefined) return special(vector);
@@ -70,7 +70,7 @@ function listed({ steps = [], expect }: Vector): readonly Step[] {
   return expect === undefined ? all : [...all.slice(0, -1), { ...last, expect: { ...last.expect, ...expect } }];
 }
 
-/** A call of `add` on the way may have its options under another name. */
+/** A call of `add` before the tested one may have its options under another name. */
 const adding = ({ addQuery = {}, query = {}, ...step }: Step): Step => ({ ...step, query: { ...query, ...addQuery } });
 
 function repeated({ repeat: { from, to, ...step } }: Repeat): Step[] {
@@ -82,7 +82,7 @@ function repeated({ repeat: { from, to, ...step } }: Repeat): Step[] {
   });
 }
 
-/** One call, behind those by which what it asks for gets there. */
+/** Returns one call, after the calls that prepare its content. */
 function single(vector: Vector): Step[] {
   const { endpoint, query = {}, input, expect = {} } = vector;
   const { addQuery = {}, pathSuffix = "", method, requestHeaders, ...rest } = query;
@@ -111,7 +111,7 @@ const byEndpoint: Readonly<Record<string, Special>> = {
   "object/diff": (vector) => (vector.steps === undefined ? compared(vector) : listed(vector)),
 };
 
-/** Two trees under one name, and what differs between them. */
+/** Adds two trees under one name, and compares them. */
 function compared({ query: { addQuery = {}, ...query } = {}, input = {}, expect = {} }: Vector): Step[] {
   const trees = (["a", "b"] as const).map(
     (name): Step => ({ call: "add", query: addQuery as Query, input: { tree: input[name] } as BodyTree, save: name }),
@@ -122,15 +122,15 @@ function compared({ query: { addQuery = {}, ...query } = {}, input = {}, expect 
 const emptyFolder = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
 const specials: Readonly<Record<string, Special>> = {
-  // About texts of no call in particular.
+  // This vector is about texts of no particular call.
   "error-json-shape": () => undefined,
   "error-text-shape": () => undefined,
-  // Needs files that are not at hand.
+  // This vector needs files that are not available.
   "dag-import-roots-line-shape": () => undefined,
-  // Needs files beside the server; the CID is the same without nocopy, and
-  // commands/filestore.test.ts adds it with it.
+  // This vector needs files on the server's machine. The CID is the same without nocopy;
+  // commands/filestore.test.ts adds the files with it.
   "filestore-dir": ({ input = {}, expect = {} }) => [{ call: "add", query: { "raw-leaves": "true" }, input, expect }],
-  // Recorded without a network: with one, what is missing is waited for.
+  // Recorded without a network. With one, the call would wait for the missing block.
   "pin-add-missing": (vector) => single({ ...vector, query: { ...vector.query, offline: "true" } }),
   "add-truncated-multipart": (vector) => [{ call: "add", rawBody: "--known-answ", expect: vector.expect ?? {} }],
   "car-export": ({ expect = {}, query = {} }) => [
@@ -139,7 +139,7 @@ const specials: Readonly<Record<string, Special>> = {
   ],
   "mfs-flush-root": ({ input = {}, expect = {} }) => [
     { call: "add", input, query: { pin: "false" }, save: "added" },
-    // What is in the tree is to be what is in the root.
+    // The content of the tree has to be the content of the root.
     ...Object.keys((input.tree as { dir: BodyTree }).dir).map(
       (name): Step => ({ call: "files/cp", query: { arg: [`/ipfs/<added>/${name}`, `/${name}`] } }),
     ),
@@ -165,11 +165,11 @@ const specials: Readonly<Record<string, Special>> = {
   },
 };
 
-/** CIDs of the tree that vectors of pins speak of, by its names for them. */
+/** Returns CIDs of the tree that vectors of pins use, by their names for them. */
 function pinTreeHashes(): Readonly<Record<string, string>> {
   const tree = readVectors("storage").find(({ id }) => id === "pin-tree");
   return (tree?.expect?.allHashes ?? {}) as Record<string, string>;
 }
 
-/** Placeholders that stand for what is at hand on any node. */
+/** Values for placeholders that exist on any node. */
 export const wellKnown: Readonly<Record<string, string>> = { "any dag-pb cid": emptyFolder };

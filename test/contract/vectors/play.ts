@@ -1,10 +1,10 @@
-/** Plays known answers against a server. */
+/** Plays test vectors against a server. */
 import { Client, type Reply } from "./call.ts";
 import { type Multipart, multipart, multipartOf, multipartType } from "./content.ts";
 import { judge } from "./judge.ts";
 import { type Step, stepsOf, type Vector, wellKnown } from "./plan.ts";
 
-/** `none`: it is about no call. */
+/** `none`: the vector is not about calls. */
 export type Outcome =
   | { readonly kind: "passes" | "none" }
   | { readonly kind: "differs"; readonly differences: readonly string[] };
@@ -16,7 +16,7 @@ export class Player implements Disposable {
     this.#client = new Client(base);
   }
 
-  /** A vector on a node that was emptied; its configuration is set meanwhile. */
+  /** Plays a vector on an empty node. Its configuration is set for that time. */
   async play(vector: Vector): Promise<Outcome> {
     const steps = stepsOf(vector);
     if (steps === undefined) return { kind: "none" };
@@ -29,7 +29,7 @@ export class Player implements Disposable {
     }
   }
 
-  /** Removes all pins, files of the namespace, and what nothing keeps then. */
+  /** Removes all pins and files, and collects the garbage. */
   async empty(): Promise<void> {
     const pins = await this.#client.call("pin/ls", { query: [["type", "recursive"]] });
     const direct = await this.#client.call("pin/ls", { query: [["type", "direct"]] });
@@ -40,13 +40,13 @@ export class Player implements Disposable {
       const { Entries } = JSON.parse(files.body.toString()) as { Entries: readonly { Name: string }[] | null };
       const names = (Entries ?? []).map(({ Name }) => ["arg", `/${Name}`] as const);
       for (const name of names) await this.#client.call("files/rm", { query: [name, ["recursive", "true"]] });
-      // The root keeps the form that it was given.
+      // The root keeps the CID version that it was given.
       await this.#client.call("files/chcid", { query: [["cid-version", "0"]] });
     }
     await this.#client.call("repo/gc");
   }
 
-  /** Sets values and returns those before. */
+  /** Sets values and returns the previous ones. */
   async #configure(config: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>> {
     const before: Record<string, unknown> = {};
     for (const [key, value] of Object.entries(config)) {
@@ -93,7 +93,7 @@ export class Player implements Disposable {
   }
 }
 
-/** A text with what was saved in the place of its names. */
+/** Replaces names in a text by saved values. */
 const filled = (text: string, saved: ReadonlyMap<string, string>): string =>
   text.replace(/<([^<>]+)>/g, (whole, name: string) => saved.get(name) ?? whole);
 
@@ -107,7 +107,7 @@ function bodyOf(step: Step, put: (text: string) => string, bodies: ReadonlyMap<s
   return bodyText === undefined ? undefined : multipart({ "": { file: { text: put(bodyText) } } });
 }
 
-/** The CIDs of an answer, by the names that later steps use. */
+/** Saves the CIDs of a response under the names that later steps use. */
 function remember({ save }: Step, { status, body }: Reply, saved: Map<string, string>): void {
   if (status !== 200) return;
   let lines: Record<string, unknown>[];

@@ -1,8 +1,8 @@
-/** All known answers, what came of them, and which differences are meant. */
+/** Lists the results of all test vectors, and which differences are intended. */
 import { readFileSync, writeFileSync } from "node:fs";
+import { readTodaysVectors } from "./kubo_0_43.ts";
 import { readVectors, type Vector, vectorFiles } from "./plan.ts";
 import type { Outcome, Player } from "./play.ts";
-import { readTodaysVectors } from "./today.ts";
 
 export interface Result {
   readonly vector: Vector;
@@ -13,34 +13,34 @@ const document = new URL("../../../docs/reference/vectors.md", import.meta.url);
 
 export type LevelName = "0.9" | "0.43";
 
-/** Ids of vectors of the level 0.43 begin so. */
-const TODAY = "l43-";
+/** Prefix of the ids of vectors of level 0.43. */
+const LATER_IDS = "l43-";
 
 /**
- * Ids of the vectors that differ on purpose, with the reasons: the rows of the table in the
+ * Returns ids of the vectors that differ on purpose, with the reasons: the rows of the table in the
  * document.
  */
 export function explained(level: LevelName = "0.9"): ReadonlyMap<string, string> {
   const rows = readFileSync(document, "utf8").matchAll(/^\| `([^`]+)` \| (.+) \|$/gm);
   const all = [...rows].map(([, id = "", reason = ""]) => [id, reason] as const);
-  return new Map(all.filter(([id]) => id.startsWith(TODAY) === (level === "0.43")));
+  return new Map(all.filter(([id]) => id.startsWith(LATER_IDS) === (level === "0.43")));
 }
 
 const leftFile = new URL("left-0.43.json", import.meta.url);
 
-/** Ids of the vectors of the level 0.43 that do not fit yet: the list only gets shorter. */
+/** Returns ids of the vectors of level 0.43 that do not pass yet. The list only gets shorter. */
 export function left(level: LevelName): ReadonlySet<string> {
   return new Set(level === "0.9" ? [] : (JSON.parse(readFileSync(leftFile, "utf8")) as string[]));
 }
 
-/** Takes those that pass from the list of those that are left. */
+/** Deletes vectors that pass from the list of those that are left. */
 export function shortenLeft(results: readonly Result[]): void {
   const passing = new Set(results.flatMap(({ vector, outcome }) => (outcome.kind === "passes" ? [vector.id] : [])));
   const still = [...left("0.43")].filter((id) => !passing.has(id));
   writeFileSync(leftFile, `${JSON.stringify(still, undefined, 2)}\n`);
 }
 
-/** Vectors that only make sense on a node that holds nothing else. */
+/** Vectors that need a node without other content. */
 const needsEmpty = /^(pin|repo|files)\//;
 
 export interface Group {
@@ -49,9 +49,9 @@ export interface Group {
 }
 
 /**
- * All vectors by their groups, in the order in which one node can play them. Those that change the
- * configuration come last, in groups of their own: a root of the namespace that was sharded stays
- * so.
+ * Returns all vectors by their groups, in the order in which one node can play them. Vectors that
+ * change the configuration come last, in groups of their own, because a sharded root directory
+ * stays sharded.
  */
 export function groups(accept: (vector: Vector) => boolean, level: LevelName = "0.9"): readonly Group[] {
   const byName = new Map<string, Vector[]>();
@@ -76,8 +76,8 @@ export async function playGroup(player: Player, { vectors }: Group): Promise<Res
 }
 
 /**
- * A table by group, then what differs. `whole`: all vectors were played, so explanations can be
- * checked, too.
+ * Prints a table by group, and the differences. `whole`: all vectors were played, so explanations
+ * can be checked, too.
  */
 export function report(
   results: readonly Result[],
@@ -101,13 +101,13 @@ export function report(
     }
     if (outcome.kind === "passes" && reason !== undefined) {
       wrong.push(
-        `${vector.group}/${vector.id} passes, though docs/reference/vectors.md or left-0.43.json says that it differs`,
+        `${vector.group}/${vector.id} passes, although docs/reference/vectors.md or left-0.43.json says that it differs`,
       );
     }
   }
   const known = new Set(results.map(({ vector }) => vector.id));
   const stale = whole ? [...reasons.keys()].filter((id) => !known.has(id)) : [];
-  for (const id of stale) wrong.push(`docs/reference/vectors.md explains ${id}, which is no vector`);
+  for (const id of stale) wrong.push(`docs/reference/vectors.md explains ${id}, but this vector does not exist`);
   const unexplained = results.some(({ vector, outcome }) => outcome.kind === "differs" && !reasons.has(vector.id));
   const unneeded = results.some(({ vector, outcome }) => outcome.kind === "passes" && reasons.has(vector.id));
   return { text: [...wrong, table(counts)].join("\n"), ok: !unexplained && !unneeded && stale.length === 0 };

@@ -1,13 +1,13 @@
 /**
- * `npm run vectors`: plays the known answers of the reference against a server.
+ * `npm run vectors`: plays the test vectors of the reference against a server.
  *
- *     npm run vectors -- [--level 0.43] [--left] [--api http://127.0.0.1:5280] [--store shared]
- *     [--only REGEX] [--verbose]
+ * npm run vectors -- [--level 0.43] [--left] [--api http://127.0.0.1:5280] [--store shared] [--only
+ * REGEX] [--verbose]
  *
- * Without `--api` a server of its own is started on a new repo. One that is named is emptied: pins,
- * files, blocks. `--left` takes those of the level 0.43 that pass from the list of those that are
- * left. Differences that are meant are listed with their reasons in docs/reference/vectors.md; one
- * that is listed there and does not show is an error, too.
+ * Without `--api` it starts a server on a new repo. A server that is named loses its pins, files
+ * and blocks. `--left` deletes vectors of level 0.43 that pass from the list of those that are
+ * left. docs/reference/vectors.md lists intended differences with their reasons. A difference that
+ * is listed there and does not exist is an error, too.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -5,24 +5,24 @@ import type { Vector } from "./plan.ts";
 import { Player } from "./play.ts";
 import { groups, playGroup, type Result, report } from "./report.ts";
 
-/** Contents of tens of megabytes take long to make: `npm run vectors` plays these, too. */
+/** Content of tens of megabytes takes long to make: only `npm run vectors` plays these. */
 const isLong = ({ group, id }: Vector) => group === "add-big" || /shape-4561305/.test(id);
 
-/** Those of the level 0.43 whose bodies have a thousand parts, or are long. */
-const isLongToday = ({ group }: Vector) => /sharding|profiles|file links/.test(group);
+/** Vectors of level 0.43 whose bodies have a thousand parts, or are large. */
+const isLongLater = ({ group }: Vector) => /sharding|profiles|file links/.test(group);
 
-test("the known answers of Kubo 0.43 are given at that level, but for those that are left", async () => {
+test("the test vectors of Kubo 0.43 pass at that level, except for those that are left", async () => {
   const level = "0.43";
   await using host = await startRpc({ api_level: level });
   using player = new Player(`http://127.0.0.1:${host.http}`);
   const results: Result[] = [];
-  for (const group of groups((vector) => !isLongToday(vector), level))
+  for (const group of groups((vector) => !isLongLater(vector), level))
     results.push(...(await playGroup(player, group)));
   const { text, ok } = report(results, { verbose: false, whole: false, level });
   assert.ok(ok, text);
 });
 
-describe("the known answers of the reference are given, but for those that are explained:", () => {
+describe("the test vectors of the reference pass, except for those that are explained:", () => {
   let host: RpcHost;
   let player: Player;
   const all: Result[] = [];
@@ -45,8 +45,8 @@ describe("the known answers of the reference are given, but for those that are e
     });
   }
 
-  test("every explanation is of a vector, and more than 500 vectors pass", (context) => {
-    // One group was picked by its name.
+  test("every explanation belongs to a vector, and more than 500 vectors pass", (context) => {
+    // A group was selected by its name.
     if (all.length === 0) return context.skip("no group was played");
     const { text, ok } = report(all, { verbose: false, whole: true });
     assert.ok(ok, text);

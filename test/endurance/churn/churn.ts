@@ -1,5 +1,5 @@
 /**
- * Loads, reloads and unloads an example module again and again while clients use it, and watches
+ * Loads, reloads and unloads an example module again and again while clients use it, and measures
  * the heap.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -17,8 +17,8 @@ import { type Situation, situations } from "./examples.ts";
 export type ExampleName = (typeof exampleNames)[number];
 
 /**
- * `file`: the module is loaded by its path, and each load and reload evaluates the file anew.
- * `value`: its code was imported once and handed to the host, so that nothing is evaluated again.
+ * `file`: the module is loaded by its path, and each load and reload evaluates the file again.
+ * `value`: its code is imported once and passed to the host, so that nothing is evaluated again.
  */
 export type Form = "file" | "value";
 
@@ -26,25 +26,25 @@ export interface ChurnReport {
   readonly example: ExampleName;
   readonly form: Form;
   readonly cycles: number;
-  /** Requests answered in full, and as they should be. */
-  readonly answered: number;
-  /** Those of them that were answered while a reload was under way. */
+  /** Requests with a complete and correct response. */
+  readonly responses: number;
+  /** Responses that arrived during a reload. */
   readonly duringReload: number;
   /**
-   * Requests and websockets that had begun before the module was replaced or withdrawn, and ended
-   * after.
+   * Requests and websockets that began before the module was replaced or unloaded, and ended
+   * afterwards.
    */
-  readonly held: number;
-  /** Requests to another app, through all loads and unloads. */
+  readonly spanning: number;
+  /** Requests to another app during all loads and unloads. */
   readonly neighbour: number;
   readonly failures: readonly string[];
   /**
-   * Module objects that were handed out over all cycles, and how many of them the heap still holds
-   * at the end.
+   * Module objects that were made over all cycles, and how many of them are still on the heap at
+   * the end.
    */
   readonly instances: number;
   readonly survivors: number;
-  /** Bytes of heap after a collection, by cycle; empty without `measureAt`. */
+  /** Bytes of heap after a collection, by cycle. Empty without `measureAt`. */
   readonly heap: ReadonlyMap<number, number>;
 }
 
@@ -60,7 +60,7 @@ export async function churn(example: ExampleName, options: ChurnOptions): Promis
   try {
     return await churnIn(situation, example, options);
   } finally {
-    // Also when the host does not start: a server that stays open would keep the process alive.
+    // Even if the host does not start: an open server would keep the process alive.
     await situation.close?.();
   }
 }
@@ -73,8 +73,7 @@ async function churnIn(
   const folder = await mkdtemp(join(tmpdir(), "modhost-churn-"));
   const watch = new Watch(example);
   const complaints: string[] = [];
-  // A host that keeps nothing of what is logged, unlike that of the test kit: the heap is what is
-  // measured here.
+  // A host that discards its log, unlike that of the test kit, because the heap is measured here.
   const host = createHost({
     modules: [watch.module, ...(form === "value" ? [await asValue(example)] : [])],
     config: {
@@ -88,11 +87,11 @@ async function churnIn(
     log: { level: "warn", destination: { write: (line) => complaints.push(line) } },
   });
   await host.start();
-  // That nothing reads the options of the example yet.
+  // Discards the warning that nothing reads the options of the example yet.
   complaints.length = 0;
   if (form === "value") await host.unload(example);
   const ports = portsOf(host);
-  const counts = { answered: 0, duringReload: 0, held: 0 };
+  const counts = { responses: 0, duringReload: 0, spanning: 0 };
   const failures: string[] = [];
   const heap = new Map<number, number>();
   let survivors = 0;
@@ -109,7 +108,7 @@ async function churnIn(
       await assertNothingLeft(host, example);
       const path = situation.probes[0]?.path ?? "/";
       const { status } = await raw.ask({ path, status: 404, holds: "" });
-      if (status !== 404) failures.push(`${path} is ${status} after the unload`);
+      if (status !== 404) failures.push(`${path} has status ${status} after the unload`);
       await situation.tidy?.(folder);
       if (measureAt.includes(cycle)) heap.set(cycle, await heapUsed());
     }
@@ -128,7 +127,7 @@ async function churnIn(
     form,
     cycles,
     ...counts,
-    neighbour: neighbour.answered,
+    neighbour: neighbour.responses,
     failures,
     instances: watch.seen.length,
     survivors,
@@ -143,55 +142,55 @@ interface Cycle {
   readonly clients: readonly Client[];
   readonly ports: Ports;
   readonly watch: Watch;
-  readonly counts: { answered: number; duringReload: number; held: number };
+  readonly counts: { responses: number; duringReload: number; spanning: number };
   readonly failures: string[];
 }
 
 /**
- * Every client is at work before the reload, during it and after it; one request begins before and
- * ends after.
+ * Every client sends requests before, during and after the reload. One request begins before it and
+ * ends afterwards.
  */
 async function useAndReload({ host, example, situation, clients, ports, watch, counts, failures }: Cycle) {
   const workers = clients.map((client) => new Worker(client, situation.probes));
-  const answered = () => workers.reduce((sum, worker) => sum + worker.answered, 0);
-  const all = (answers: number) => Promise.all(workers.map((worker) => worker.more(answers)));
+  const countResponses = () => workers.reduce((sum, worker) => sum + worker.responses, 0);
+  const all = (count: number) => Promise.all(workers.map((worker) => worker.more(count)));
   try {
     await all(2);
-    const held = await situation.hold?.(ports);
-    const before = answered();
+    const open = await situation.hold?.(ports);
+    const before = countResponses();
     const replaced = watch.next("added");
     const reload = host.reload(example);
     await Promise.race([replaced, reload]);
     await all(2);
-    const wrong = await held?.finish();
-    if (wrong !== undefined) failures.push(`held over the reload: ${wrong}`);
-    if (held !== undefined) counts.held += 1;
+    const wrong = await open?.finish();
+    if (wrong !== undefined) failures.push(`open during the reload: ${wrong}`);
+    if (open !== undefined) counts.spanning += 1;
     await reload;
-    counts.duringReload += answered() - before;
+    counts.duringReload += countResponses() - before;
     await all(2);
   } finally {
     await Promise.all(workers.map((worker) => worker.stop()));
-    counts.answered += answered();
+    counts.responses += countResponses();
     failures.push(...workers.flatMap((worker) => worker.failures));
   }
 }
 
 /**
- * Nobody sends requests to an app that is being unloaded, but one that is there already is
- * answered.
+ * Nobody sends new requests to an app that is being unloaded, but a request that has begun gets its
+ * response.
  */
 async function unloadWithRequest({ host, example, situation, ports, watch, counts, failures }: Cycle) {
-  const held = await situation.hold?.(ports);
+  const open = await situation.hold?.(ports);
   const withdrawn = watch.next("removed");
   const unload = host.unload(example);
   await withdrawn;
-  const wrong = await held?.finish();
-  if (wrong !== undefined) failures.push(`held over the unload: ${wrong}`);
-  if (held !== undefined) counts.held += 1;
+  const wrong = await open?.finish();
+  if (wrong !== undefined) failures.push(`open during the unload: ${wrong}`);
+  if (open !== undefined) counts.spanning += 1;
   await unload;
 }
 
-/** Sees an app come and go, as the provider point itself does. */
+/** Records when the app of the example appears and disappears, as the provider point reports it. */
 class Watch {
   readonly #example: string;
   /** Every module object of the example that has provided an app. */
@@ -227,7 +226,7 @@ class Watch {
   }
 }
 
-/** The file that an example's default function is in. */
+/** Returns the file that contains the default function of an example. */
 export function codeFile(example: ExampleName): string {
   const file = exampleFile(example);
   return file.endsWith(".ts") ? file : join(file, "index.ts");

@@ -1,6 +1,4 @@
-/**
- * Clients that keep their connection, ask the same things over and over, and count what they get.
- */
+/** Clients that keep their connection, repeat the same requests, and count the responses. */
 import { once } from "node:events";
 import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
@@ -12,7 +10,7 @@ export interface Probe {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly status: number;
-  /** What the answer's body must hold. */
+  /** Text that the body of the response must contain. */
   readonly holds: string;
 }
 
@@ -21,40 +19,40 @@ export interface Ports {
   readonly https: number;
 }
 
-export interface Answer {
+export interface ProbeResponse {
   readonly status: number;
   readonly body: string;
 }
 
 export interface Client extends Disposable {
   readonly name: string;
-  ask(probe: Probe): Promise<Answer>;
+  ask(probe: Probe): Promise<ProbeResponse>;
 }
 
-/** What is wrong with an answer; undefined when nothing is. */
-export function mistake({ method = "GET", path, status, holds }: Probe, answer: Answer): string | undefined {
-  if (answer.status === status && answer.body.includes(holds)) return undefined;
-  return `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body.slice(0, 200))}`;
+/** Returns what is wrong with a response, or undefined. */
+export function mistake({ method = "GET", path, status, holds }: Probe, response: ProbeResponse): string | undefined {
+  if (response.status === status && response.body.includes(holds)) return undefined;
+  return `${method} ${path}: ${response.status} ${JSON.stringify(response.body.slice(0, 200))}`;
 }
 
-/** Node's own fetch, which is undici with a pool of connections. */
+/** Node's own fetch: undici with a pool of connections. */
 export function fetchClient({ http }: Ports): Client {
   return {
     name: "fetch",
     async ask({ path, method = "GET", headers = {}, body }) {
-      const answer = await fetch(`http://127.0.0.1:${http}${path}`, {
+      const response = await fetch(`http://127.0.0.1:${http}${path}`, {
         method,
         headers,
         redirect: "manual",
         ...(body === undefined ? {} : { body }),
       });
-      return { status: answer.status, body: await answer.text() };
+      return { status: response.status, body: await response.text() };
     },
     [Symbol.dispose]: () => undefined,
   };
 }
 
-/** One HTTP/2 connection. */
+/** A client with one HTTP/2 connection. */
 export function http2Client({ https }: Ports): Client {
   const session = connect(`https://127.0.0.1:${https}`, { rejectUnauthorized: false });
   session.on("error", () => undefined);
@@ -82,7 +80,7 @@ function head({ path, method = "GET", headers = {}, body }: Probe, ...more: stri
   return [`${method} ${path} HTTP/1.1`, "Host: localhost", ...fields, ...more, "", ""].join("\r\n");
 }
 
-/** One socket that is never given up: a connection that the server closes is a failure. */
+/** A client with one socket, which it never replaces: it is a failure if the server closes it. */
 export async function rawClient({ http }: Ports): Promise<Client> {
   const connection = await RawConnection.open(http);
   return {
@@ -101,14 +99,14 @@ export async function rawClient({ http }: Ports): Promise<Client> {
   };
 }
 
-/** Something that has begun before the module is replaced or withdrawn. */
-export interface Held {
-  /** Brings it to its end after that; gives what is wrong, if anything is. */
+/** An exchange that begins before the module is replaced or unloaded. */
+export interface OpenExchange {
+  /** Completes the exchange afterwards. Resolves to what is wrong, or undefined. */
   finish(): Promise<string | undefined>;
 }
 
-/** A request that a handler has begun to read, and whose body is still to come. */
-export async function holdRequest({ http }: Ports, probe: Probe): Promise<Held> {
+/** Begins a request that a handler starts to read, and whose body is still incomplete. */
+export async function holdRequest({ http }: Ports, probe: Probe): Promise<OpenExchange> {
   const connection = await RawConnection.open(http);
   connection.write(head(probe, "Expect: 100-continue", "Connection: close"));
   await connection.until(/^HTTP\/1\.1 100 [^\r]*\r\n\r\n/);
@@ -122,8 +120,8 @@ export async function holdRequest({ http }: Ports, probe: Probe): Promise<Held> 
   };
 }
 
-/** A websocket that gets back what it sends, and that the server closes with one of these codes. */
-export async function holdWebsocket({ http }: Ports, path: string, codes: readonly number[]): Promise<Held> {
+/** Opens a websocket that echoes messages. The server closes it with one of these codes. */
+export async function holdWebsocket({ http }: Ports, path: string, codes: readonly number[]): Promise<OpenExchange> {
   const socket = new WebSocket(`ws://127.0.0.1:${http}${path}`);
   const closed = once(socket, "close") as Promise<[CloseEvent]>;
   await once(socket, "open");
@@ -142,12 +140,12 @@ export async function holdWebsocket({ http }: Ports, path: string, codes: readon
 }
 
 /**
- * A client at work: asks one probe after the other until it is stopped, and always takes the last
- * answer.
+ * A running client: it sends one probe after the other until it is stopped, and reads every
+ * response completely.
  */
 export class Worker {
   readonly failures: string[] = [];
-  answered = 0;
+  responses = 0;
   readonly #client: Client;
   readonly #probes: readonly Probe[];
   #stopping = false;
@@ -160,10 +158,10 @@ export class Worker {
     this.#work = this.#run();
   }
 
-  /** Resolves after so many more answers, or at the first failure. */
-  async more(answers: number): Promise<void> {
-    const goal = this.answered + answers;
-    while (this.answered < goal && this.failures.length === 0) await this.#progress.promise;
+  /** Resolves after `count` more responses, or at the first failure. */
+  async more(count: number): Promise<void> {
+    const goal = this.responses + count;
+    while (this.responses < goal && this.failures.length === 0) await this.#progress.promise;
   }
 
   stop(): Promise<void> {
@@ -175,10 +173,10 @@ export class Worker {
     for (let next = 0; !this.#stopping && this.failures.length === 0; next = (next + 1) % this.#probes.length) {
       const probe = this.#probes[next] as Probe;
       const wrong = await this.#client.ask(probe).then(
-        (answer) => mistake(probe, answer),
+        (response) => mistake(probe, response),
         (error: unknown) => `${probe.path}: ${error instanceof Error ? error.message : error}`,
       );
-      if (wrong === undefined) this.answered += 1;
+      if (wrong === undefined) this.responses += 1;
       else this.failures.push(`${this.#client.name}: ${wrong}`);
       this.#progress.resolve();
       this.#progress = Promise.withResolvers();

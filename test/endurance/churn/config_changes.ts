@@ -1,6 +1,6 @@
 /**
- * Changes the configuration of a host again and again while clients use it, with a stream and a
- * websocket open.
+ * Changes the configuration of a host again and again while clients use it, with an open stream and
+ * an open websocket.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,11 +13,11 @@ import { openSteady, plain, steady } from "./steady.ts";
 
 export interface ConfigReport {
   readonly applied: number;
-  /** Wrong configurations, which changed nothing. */
+  /** Invalid configurations, which changed nothing. */
   readonly refused: number;
-  /** Requests answered in full, and as they should be. */
-  readonly answered: number;
-  /** Those of them while a change was under way. */
+  /** Requests with a complete and correct response. */
+  readonly responses: number;
+  /** Responses that arrived during a change. */
   readonly duringChange: number;
   /** Messages of the websocket and pieces of the stream that came back. */
   readonly echoed: number;
@@ -30,7 +30,7 @@ export interface ConfigReport {
 
 type Values = Record<string, unknown>;
 
-/** What one change makes of the configuration; each differs from the one before it. */
+/** Changes of the configuration. Each differs from the previous one. */
 const kinds: readonly ((values: Values, turn: number) => Values)[] = [
   (values, turn) => ({ ...values, changing_text: `text ${turn}` }),
   (values, turn) => ({ ...values, http_max_content_size: 1_000_000 + turn, http_progress_timeout: 20 + (turn % 10) }),
@@ -41,7 +41,7 @@ const kinds: readonly ((values: Values, turn: number) => Values)[] = [
   (values) => ({ ...values, log_level: values.log_level === "error" ? "warn" : "error" }),
 ];
 
-/** Every so many changes one is wrong. */
+/** Interval, in changes, at which a change is invalid. */
 const WRONG_EVERY = 9;
 
 export async function changeConfig({ changes }: { readonly changes: number }): Promise<ConfigReport> {
@@ -75,9 +75,9 @@ export async function changeConfig({ changes }: { readonly changes: number }): P
     { path: "/steady/", status: 200, holds: "steady" },
   ];
   const workers = clients.map((client) => new Worker(client, probes));
-  const answered = () => workers.reduce((sum, worker) => sum + worker.answered, 0);
-  const all = (answers: number) => Promise.all(workers.map((worker) => worker.more(answers)));
-  const held = await openSteady(ports.http);
+  const countResponses = () => workers.reduce((sum, worker) => sum + worker.responses, 0);
+  const all = (count: number) => Promise.all(workers.map((worker) => worker.more(count)));
+  const openExchange = await openSteady(ports.http);
   const failures: string[] = [];
   const times: number[] = [];
   let applied = 0;
@@ -88,10 +88,10 @@ export async function changeConfig({ changes }: { readonly changes: number }): P
   try {
     for (let turn = 1; turn <= changes && failures.length === 0; turn += 1) {
       await all(1);
-      const before = answered();
+      const before = countResponses();
       if (turn % WRONG_EVERY === 0) {
         await write(turn % 2 === 0 ? "{ half of" : { ...values, changing_text: 1 });
-        if (await applies(host)) failures.push(`change ${turn}: a wrong configuration was taken`);
+        if (await applies(host)) failures.push(`change ${turn}: an invalid configuration was accepted`);
         refused += 1;
         continue;
       }
@@ -102,12 +102,12 @@ export async function changeConfig({ changes }: { readonly changes: number }): P
       await Promise.race([change, all(1)]).catch(() => undefined);
       const plan = await change;
       times.push(performance.now() - began);
-      duringChange += answered() - before;
+      duringChange += countResponses() - before;
       applied += 1;
       if (plan.isEmpty) failures.push(`change ${turn}: nothing differed`);
       const shown = await (await fetch(`http://127.0.0.1:${ports.http}/changing/`)).text();
       if (!shown.startsWith(String(values.changing_text ?? "text 0"))) failures.push(`change ${turn}: ${shown}`);
-      const wrong = await held.exchange(turn);
+      const wrong = await openExchange.exchange(turn);
       if (wrong !== undefined) failures.push(`change ${turn}: ${wrong}`);
       echoed += 2;
       if (turn === Math.ceil(changes / 5)) settled = await heapUsed();
@@ -116,7 +116,7 @@ export async function changeConfig({ changes }: { readonly changes: number }): P
     failures.push(String(error));
   } finally {
     await Promise.all(workers.map((worker) => worker.stop()));
-    held.close();
+    openExchange.close();
     for (const client of clients) client[Symbol.dispose]();
   }
   failures.push(...workers.flatMap((worker) => worker.failures), ...complaints.map((line) => `logged: ${line.trim()}`));
@@ -124,7 +124,7 @@ export async function changeConfig({ changes }: { readonly changes: number }): P
   await host.stop();
   await rm(folder, { recursive: true });
   times.sort((one, other) => one - other);
-  return { applied, refused, answered: answered(), duringChange, echoed, failures, times, grown };
+  return { applied, refused, responses: countResponses(), duringChange, echoed, failures, times, grown };
 }
 
 async function applies(host: Host): Promise<boolean> {
@@ -134,7 +134,9 @@ async function applies(host: Host): Promise<boolean> {
   );
 }
 
-/** Is exchanged by each change of its option; the number of its instances is its state. */
+/**
+ * A module that is reloaded by each change of its option. Its state is the number of its instances.
+ */
 const changing = {
   name: "changing",
   options: { changing_text: { type: "string" as const, default: "text 0", describe: "For a test." } },

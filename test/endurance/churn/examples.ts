@@ -1,18 +1,18 @@
-/** What each example module is asked while it comes and goes. */
+/** The requests to each example module while it is loaded, reloaded and unloaded. */
 import { once } from "node:events";
 import { readdir, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { exampleFile, type exampleNames } from "#test/contract/docs/examples/support.ts";
-import { type Held, holdRequest, holdWebsocket, type Ports, type Probe } from "./clients.ts";
+import { holdRequest, holdWebsocket, type OpenExchange, type Ports, type Probe } from "./clients.ts";
 
 export interface Situation {
   readonly config?: Readonly<Record<string, unknown>>;
   readonly probes: readonly Probe[];
-  /** Begins what ends when the module is being replaced or unloaded. */
-  hold?(ports: Ports): Promise<Held>;
-  /** Removes what the requests of a cycle have left in the data folder. */
+  /** Begins an exchange that ends when the module is replaced or unloaded. */
+  hold?(ports: Ports): Promise<OpenExchange>;
+  /** Removes files of a cycle's requests from the data folder. */
   tidy?(folder: string): Promise<void>;
   close?(): Promise<void>;
 }
@@ -46,14 +46,14 @@ export const situations: Readonly<Record<ExampleName, () => Situation | Promise<
       const files = await readdir(join(folder, "upload"));
       for (const name of files) await rm(join(folder, "upload", name));
       const unfinished = files.filter((name) => name.startsWith("."));
-      if (unfinished.length > 0) throw new Error(`Unfinished uploads stayed behind: ${unfinished.join(", ")}`);
+      if (unfinished.length > 0) throw new Error(`Unfinished uploads were left behind: ${unfinished.join(", ")}`);
     },
   }),
 
   proxy: async () => {
-    const server = createServer((asked, answer) => {
-      answer.writeHead(200, { "x-path": asked.url, "content-type": "text/plain; charset=utf-8" });
-      asked.pipe(answer);
+    const server = createServer((request, response) => {
+      response.writeHead(200, { "x-path": request.url, "content-type": "text/plain; charset=utf-8" });
+      request.pipe(response);
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -71,7 +71,7 @@ export const situations: Readonly<Record<ExampleName, () => Situation | Promise<
   },
 
   site: () => ({
-    // A module that is handed over as a value has no folder of its own.
+    // A module that is passed as a value has no folder of its own.
     config: { site_dir: join(exampleFile("site"), "www") },
     probes: [
       { path: "/site/", status: 200, holds: "<h1>A site</h1>" },
@@ -88,7 +88,7 @@ export const situations: Readonly<Record<ExampleName, () => Situation | Promise<
 
   chat: () => ({
     probes: [{ path: "/chat/", status: 200, holds: "new WebSocket" }],
-    // Reload, unload.
+    // Codes of a reload and of an unload.
     hold: (ports) => holdWebsocket(ports, "/chat/room/lobby", [1012, 1001]),
   }),
 };

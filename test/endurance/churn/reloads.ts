@@ -1,6 +1,6 @@
 /**
- * Reloads one module again and again while clients use it, with uploads, downloads, streams and
- * websockets open.
+ * Reloads one module again and again while clients use it, with open uploads, downloads, streams
+ * and websockets.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,10 +10,10 @@ import { createHost } from "#core/index.ts";
 import { heapUsed } from "#test/support/heap.ts";
 import {
   fetchClient,
-  type Held,
   holdRequest,
   holdWebsocket,
   http2Client,
+  type OpenExchange,
   type Ports,
   type Probe,
   rawClient,
@@ -23,36 +23,39 @@ import { openSteady, steady } from "./steady.ts";
 
 export interface ReloadReport {
   readonly reloads: number;
-  /** Requests answered in full, and as they should be. */
-  readonly answered: number;
-  /** Those of them while a reload was under way. */
+  /** Requests with a complete and correct response. */
+  readonly responses: number;
+  /** Responses that arrived during a reload. */
   readonly duringReload: number;
   /**
-   * Uploads, downloads, event streams and websockets of the module that began before a reload, and
-   * ended well in it.
+   * Uploads, downloads, event streams and websockets of the module that began before a reload and
+   * ended correctly during it.
    */
-  readonly held: number;
-  /** Messages and pieces through a websocket and a stream of another module, open throughout. */
+  readonly spanning: number;
+  /**
+   * Messages and pieces through a websocket and a stream of another module, which stay open all the
+   * time.
+   */
   readonly echoed: number;
   readonly failures: readonly string[];
   /** Milliseconds of each reload, sorted. */
   readonly times: readonly number[];
-  /** Bytes by which the heap and the process grew with each reload, from the first fifth on. */
+  /** Bytes by which the heap and the process grow with each reload, after the first fifth. */
   readonly heap: number;
   readonly resident: number;
 }
 
 export interface ReloadOptions {
   readonly reloads: number;
-  /** The module runs in a worker. */
+  /** Whether the module runs in a worker. */
   readonly isolated: boolean;
-  /** Bytes of the module's file, at least. */
+  /** Minimum size of the module's file in bytes. */
   readonly size?: number;
 }
 
 /**
- * Its state is how many instances there were; a download ends once the instance that began it is to
- * leave.
+ * The module's state is the number of its instances. A download ends when the instance that began
+ * it is unloaded.
  */
 const CODE = `import { once } from "node:events";
 import { buffer } from "node:stream/consumers";
@@ -121,14 +124,14 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
   const ports = { http: open("http"), https: open("https") };
   const clients = [fetchClient(ports), await rawClient(ports), http2Client(ports)];
   const workers = clients.map((client) => new Worker(client, probes));
-  const answered = () => workers.reduce((sum, worker) => sum + worker.answered, 0);
-  const all = (answers: number) => Promise.all(workers.map((worker) => worker.more(answers)));
+  const countResponses = () => workers.reduce((sum, worker) => sum + worker.responses, 0);
+  const all = (count: number) => Promise.all(workers.map((worker) => worker.more(count)));
   const throughout = await openSteady(ports.http);
   const failures: string[] = [];
   const times: number[] = [];
   let done = 0;
   let duringReload = 0;
-  let held = 0;
+  let spanning = 0;
   let echoed = 0;
   const settledAt = Math.ceil(reloads / 5);
   let settled = await memory();
@@ -140,18 +143,18 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
         holdEvents(ports, done + 1),
         holdWebsocket(ports, "/reloaded/ws", [1012]),
       ]);
-      const before = answered();
+      const before = countResponses();
       const began = performance.now();
       const reload = host.reload("reloaded");
       const ended = Promise.all(others.map((one) => one.finish()));
-      // The others end when the instances are exchanged, and then the upload is brought to its end
-      // by the former one.
+      // The other exchanges end when the instances are replaced. Then the upload ends on the
+      // previous instance.
       const wrong = await Promise.race([ended, reload.then(() => ended)]);
       failures.push(...[...wrong, await upload.finish()].filter((one) => one !== undefined));
       await reload;
       times.push(performance.now() - began);
-      duringReload += answered() - before;
-      held += wrong.length + 1;
+      duringReload += countResponses() - before;
+      spanning += wrong.length + 1;
       done += 1;
       const state = await (await fetch(`http://127.0.0.1:${ports.http}/reloaded/`)).text();
       if (state !== `instance ${done + 1}.`) failures.push(`after ${done} reloads it is ${state}`);
@@ -175,9 +178,9 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
   const each = (bytes: number) => bytes / Math.max(1, done - settledAt);
   return {
     reloads: done,
-    answered: answered(),
+    responses: countResponses(),
     duringReload,
-    held,
+    spanning,
     echoed,
     failures,
     times: times.sort((one, other) => one - other),
@@ -186,7 +189,7 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
   };
 }
 
-/** Bytes of heap that one evaluation of an ES module of so many bytes costs, by `import` alone. */
+/** Returns the bytes of heap that evaluating an ES module of this size costs, by `import` alone. */
 export async function costOfImport(size: number): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-import-"));
   const file = join(folder, "code.mjs");
@@ -204,8 +207,8 @@ export async function costOfImport(size: number): Promise<number> {
 }
 
 /**
- * Functions as modules have them, one in four of them called while the module loads, until the file
- * is so long.
+ * Adds functions like those of modules, a quarter of which are called during the load, until the
+ * file has this size.
  */
 function ofSize(code: string, size: number): string {
   let text = code;
@@ -224,23 +227,23 @@ async function memory(): Promise<{ heap: number; resident: number }> {
   return { heap: await heapUsed(), resident: process.memoryUsage.rss() };
 }
 
-/** A download of which the first half has come. */
-async function holdDownload({ http }: Ports): Promise<Held> {
-  const answer = await fetch(`http://127.0.0.1:${http}/reloaded/download`);
+/** Begins a download, and resolves when its first half has arrived. */
+async function holdDownload({ http }: Ports): Promise<OpenExchange> {
+  const response = await fetch(`http://127.0.0.1:${http}/reloaded/download`);
   return {
     async finish() {
-      const text = await answer.text();
+      const text = await response.text();
       return text === "x".repeat(65_536) + "y".repeat(65_536) ? undefined : `a download has ${text.length} bytes`;
     },
   };
 }
 
-/** An event stream that has begun; it ends with the instance. */
-async function holdEvents({ http }: Ports, instance: number): Promise<Held> {
-  const answer = await fetch(`http://127.0.0.1:${http}/reloaded/events`);
+/** Begins an event stream, which ends with the instance. */
+async function holdEvents({ http }: Ports, instance: number): Promise<OpenExchange> {
+  const response = await fetch(`http://127.0.0.1:${http}/reloaded/events`);
   return {
     async finish() {
-      const text = await answer.text();
+      const text = await response.text();
       return text.includes(`data: ${instance}\n`) ? undefined : `an event stream gave ${JSON.stringify(text)}`;
     },
   };

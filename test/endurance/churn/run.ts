@@ -1,23 +1,23 @@
 /**
- * `npm run test:churn-modules -- --reloads 1000 [--form plain|isolated] [--size 10000]`: one module
- * is reloaded so many times while clients use it, with uploads, downloads, streams and websockets
- * open: in the host's thread, and in a worker. The first costs memory that V8 never frees; how much
- * that is for files of several sizes is printed beside it.
+ * `npm run test:churn-modules -- --reloads 1000 [--form plain|isolated] [--size 10000]`: reloads
+ * one module that often while clients use it, with open uploads, downloads, streams and websockets:
+ * in the host's thread, and in a worker. In the host's thread, each reload costs memory that V8
+ * never frees. The cost for files of several sizes is printed next to it.
  *
- * `npm run test:churn-modules -- --config-changes 200`: the configuration is changed so many times
- * while clients use the server, with a stream and a websocket open; nothing else is run then.
+ * `npm run test:churn-modules -- --config-changes 200`: changes the configuration that often while
+ * clients use the server, with an open stream and an open websocket. Nothing else runs then.
  *
- * `npm run test:churn-modules -- --takeovers 20`: so many processes, one after the other, go on in
- * place of the one that serves, under requests, uploads and downloads; nothing else is run then.
+ * `npm run test:churn-modules -- --takeovers 20`: that many processes take over from each other,
+ * one after the other, under requests, uploads and downloads. Nothing else runs then.
  *
- * `npm run test:churn-modules -- [--cycles 200] [--example NAME]`: every example module is loaded,
- * reloaded and unloaded so many times while clients use it. Prints what was answered and what
- * became of the heap, exits 1 on a failure.
+ * `npm run test:churn-modules -- [--cycles 200] [--example NAME]`: loads, reloads and unloads every
+ * example module that often while clients use it. Prints the number of responses and the growth of
+ * the heap. Exits with 1 on a failure.
  *
- * An ES module is never freed once it is evaluated, so code that is read anew with each load makes
- * the heap grow, whoever imports it. Two things are tested beside that: a module whose code is
- * evaluated once leaves the heap as it was, and no module object of an instance that is gone stays
- * in memory in either case.
+ * An ES module is never freed once it is evaluated. So code that is evaluated at each load makes
+ * the heap grow, whoever imports it. Two further things are tested: a module whose code is
+ * evaluated once does not make the heap grow, and no module object of an unloaded instance stays in
+ * memory in either case.
  */
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -40,15 +40,15 @@ const { values } = parseArgs({
   },
 });
 const cycles = Number(values.cycles);
-if (!Number.isInteger(cycles) || cycles < 2) throw new RangeError("--cycles takes a whole number from 2");
-/** From here on everything that is filled once is full. */
+if (!Number.isInteger(cycles) || cycles < 2) throw new RangeError("--cycles must be an integer of at least 2");
+/** All caches are full after these cycles. */
 const settled = Math.min(20, Math.floor(cycles / 2));
 /**
- * Bytes by which the heap may differ, whatever the number of cycles: the engine's own caches move
+ * Bytes by which the heap may differ, whatever the number of cycles: the engine's own caches vary
  * as much.
  */
 const tolerance = 2 * 1024 * 1024;
-const forms = { value: "code evaluated once", file: "code read anew" } as const;
+const forms = { value: "code evaluated once", file: "code evaluated at each load" } as const;
 
 const megabytes = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 const kilobytes = (bytes: number) => `${(bytes / 1024).toFixed(1)} KB`;
@@ -69,7 +69,7 @@ for (const example of exampleNames.filter((name) => values.example?.includes(nam
   }
   console.log(`  a plain import of its file, never called: ${kilobytes(await plainImport(example))} each\n`);
 }
-console.log(failed === 0 ? "no request failed, nothing was left" : `${failed} failures`);
+console.log(failed === 0 ? "no request failed, and nothing was left behind" : `${failed} failures`);
 process.exitCode = failed === 0 ? 0 : 1;
 
 function growth({ heap }: ChurnReport): number {
@@ -85,15 +85,16 @@ function heapProblems(report: ChurnReport): string[] {
 }
 
 function print(report: ChurnReport): void {
-  const { example, form, answered, duringReload, held, neighbour, instances, survivors, heap } = report;
+  const { example, form, responses, duringReload, spanning, neighbour, instances, survivors, heap } = report;
   const each = growth(report) / (cycles - settled);
-  // A load and a reload in each cycle.
+  // Each cycle has a load and a reload.
   const perEvaluation = form === "file" ? `, ${kilobytes(each / 2)} an evaluation` : "";
   console.log(`${example}, ${forms[form]}: ${report.cycles} loads, reloads and unloads`);
   console.log(
-    `  ${answered} requests, ${duringReload} of them during a reload; ${neighbour} of a neighbour throughout`,
+    `  ${responses} requests, ${duringReload} of them during a reload; ${neighbour} of another app at the same time`,
   );
-  if (held > 0) console.log(`  ${held} more began before the module was replaced or withdrawn, and ended well after`);
+  if (spanning > 0)
+    console.log(`  ${spanning} more began before the module was replaced or unloaded, and ended correctly afterwards`);
   console.log(
     `  heap ${megabytes(heap.get(settled) ?? 0)} after ${settled} cycles, ${megabytes(heap.get(cycles) ?? 0)} after ` +
       `${cycles}: ${kilobytes(each)} a cycle${perEvaluation}; ${survivors} of ${instances} instances in memory`,
@@ -101,14 +102,15 @@ function print(report: ChurnReport): void {
 }
 
 async function runConfigChanges(changes: number): Promise<number> {
-  if (!Number.isInteger(changes) || changes < 5) throw new RangeError("--config-changes takes a whole number from 5");
-  const { applied, refused, answered, duringChange, echoed, failures, times, grown } = await changeConfig({ changes });
+  if (!Number.isInteger(changes) || changes < 5)
+    throw new RangeError("--config-changes must be an integer of at least 5");
+  const { applied, refused, responses, duringChange, echoed, failures, times, grown } = await changeConfig({ changes });
   const problems = [...failures];
   if (grown > tolerance) problems.push(`the heap grew by ${megabytes(grown)}`);
   const at = (share: number) => `${(times[Math.floor((times.length - 1) * share)] ?? 0).toFixed(0)} ms`;
-  console.log(`${applied} changes of the configuration, and ${refused} wrong ones that changed nothing`);
+  console.log(`${applied} changes of the configuration, and ${refused} invalid ones that changed nothing`);
   console.log(
-    `  ${answered} requests, ${duringChange} of them during a change; ${echoed} messages and pieces came through`,
+    `  ${responses} requests, ${duringChange} of them during a change; ${echoed} messages and pieces came through`,
   );
   console.log(`  a change took ${at(0.5)} (median), ${at(0.99)} (p99); the heap grew by ${megabytes(grown)}`);
   for (const problem of problems.slice(0, 10)) console.log(`  FAILED ${problem}`);
@@ -117,12 +119,12 @@ async function runConfigChanges(changes: number): Promise<number> {
 }
 
 async function runReloads(reloads: number, size: number): Promise<number> {
-  if (!Number.isInteger(reloads) || reloads < 5) throw new RangeError("--reloads takes a whole number from 5");
+  if (!Number.isInteger(reloads) || reloads < 5) throw new RangeError("--reloads must be an integer of at least 5");
   let failed = 0;
   for (const form of ["plain", "isolated"].filter((name) => (values.form ?? name) === name)) {
     const report = await reloadUnderLoad({ reloads, isolated: form === "isolated", size });
     const problems = [...report.failures];
-    // A worker goes with its heap: what stays is the host's own.
+    // The heap of a worker is freed with it: what remains is the host's own.
     if (form === "isolated" && report.heap * reloads > 2 * tolerance) problems.push("the heap of the host grew");
     failed += problems.length;
     printReloads(form, report);
@@ -137,23 +139,28 @@ async function runReloads(reloads: number, size: number): Promise<number> {
 }
 
 function printReloads(form: string, report: ReloadReport): void {
-  const { reloads, answered, duringReload, held, echoed, times, heap, resident } = report;
+  const { reloads, responses, duringReload, spanning, echoed, times, heap, resident } = report;
   const at = (share: number) => `${(times[Math.floor((times.length - 1) * share)] ?? 0).toFixed(0)} ms`;
   console.log(`${form}: ${reloads} reloads, which took ${at(0.5)} (median), ${at(0.99)} (p99)`);
-  console.log(`  ${answered} requests, ${duringReload} of them during a reload; its state was carried each time`);
-  console.log(`  ${held} uploads, downloads, streams and websockets of it were open at a reload, and ended well`);
-  console.log(`  ${echoed} messages and pieces of another module's websocket and stream, open throughout`);
+  console.log(`  ${responses} requests, ${duringReload} of them during a reload; its state was passed on each time`);
+  console.log(
+    `  ${spanning} uploads, downloads, streams and websockets of it were open at a reload, and ended correctly`,
+  );
+  console.log(`  ${echoed} messages and pieces of another module's websocket and stream, which stayed open`);
   console.log(`  a reload cost ${kilobytes(heap)} of heap, ${kilobytes(resident)} of the process`);
 }
 
 async function runTakeovers(wanted: number): Promise<number> {
-  if (!Number.isInteger(wanted) || wanted < 1) throw new RangeError("--takeovers takes a whole number from 1");
+  if (!Number.isInteger(wanted) || wanted < 1) throw new RangeError("--takeovers must be an integer of at least 1");
   const report = await takeOverAgain(wanted);
   const { takeovers, times, requests, uploads, downloads, bytes, longest, pids, lost, carried } = report;
   const seconds = (ms = 0) => `${(ms / 1000).toFixed(2)} s`;
   const [count, expected] = carried;
-  const problems = [...lost, ...(count === expected ? [] : [`the count that is carried is ${count}, not ${expected}`])];
-  console.log(`${takeovers} takeovers, ${pids.size} processes have answered`);
+  const problems = [
+    ...lost,
+    ...(count === expected ? [] : [`the count that is passed on is ${count}, not ${expected}`]),
+  ];
+  console.log(`${takeovers} takeovers, ${pids.size} processes have responded`);
   console.log(`  ${requests} requests, ${uploads} uploads and ${downloads} downloads of 2 s (${bytes} bytes)`);
   console.log(
     `  a takeover took ${seconds(times[Math.floor(times.length / 2)])} (median), ${seconds(times.at(-1))} (longest)`,
@@ -164,7 +171,7 @@ async function runTakeovers(wanted: number): Promise<number> {
   return problems.length === 0 ? 0 : 1;
 }
 
-/** Bytes of heap that one evaluation of the file costs, without any host. */
+/** Returns the bytes of heap that one evaluation of the file costs without a host. */
 async function plainImport(example: (typeof exampleNames)[number]): Promise<number> {
   const url = pathToFileURL(codeFile(example)).href;
   const times = 100;

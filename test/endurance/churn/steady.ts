@@ -1,10 +1,10 @@
-/** A module that nothing happens to, and what stays open at it. */
+/** A module that no change affects, with a stream and a websocket that stay open. */
 import { once } from "node:events";
 import type { Module } from "#core/types.ts";
 
 export const plain = { content_type: "text/plain; charset=utf-8" };
 
-/** Nothing of what changes concerns it: its streams and websockets go on. */
+/** No change affects it: its streams and websockets continue. */
 export const steady = {
   name: "steady",
   load(module: Module) {
@@ -32,7 +32,7 @@ export const steady = {
   },
 };
 
-/** A stream and a websocket that stay open. */
+/** Opens a stream and a websocket that stay open. */
 export async function openSteady(port: number) {
   const at = `127.0.0.1:${port}/steady`;
   const socket = new WebSocket(`ws://${at}/ws`);
@@ -42,7 +42,7 @@ export async function openSteady(port: number) {
   const piece = async () => new TextDecoder().decode((await stream?.read())?.value);
   await piece();
   return {
-    /** Sends something through both; gives what is wrong, if anything is. */
+    /** Sends something through both. Resolves to what is wrong, or undefined. */
     async exchange(turn: number): Promise<string | undefined> {
       const text = `turn ${turn}`;
       const echo = once(socket, "message") as Promise<[MessageEvent]>;

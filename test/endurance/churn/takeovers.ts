@@ -1,19 +1,17 @@
-/**
- * A server that is taken over by one process after another, under requests, uploads and downloads.
- */
+/** Lets one process after another take over a server, under requests, uploads and downloads. */
 import { readFile } from "node:fs/promises";
 import { type TakeoverMetrics, takeoverLoad, untilGone } from "#test/support/takeover_load.ts";
 import { Program } from "#test/unit/core/cli/spawned.ts";
 
 export interface TakeoversReport extends TakeoverMetrics {
   readonly takeovers: number;
-  /** Of each takeover as its command took it, milliseconds, the shortest first. */
+  /** Milliseconds of the takeover commands, the shortest first. */
   readonly times: readonly number[];
-  /** What the count that is carried from process to process has come to, and what it should. */
+  /** The count that processes pass on to each other, and its expected value. */
   readonly carried: readonly [number, number];
 }
 
-/** Transfers take longer than most takeovers: some are under way at each. */
+/** Transfers take longer than most takeovers, so some are active at each of them. */
 export async function takeOverAgain(takeovers: number): Promise<TakeoversReport> {
   const source = await readFile(new URL("../../support/takeover_module.mjs", import.meta.url), "utf8");
   const config = {
@@ -27,7 +25,7 @@ export async function takeOverAgain(takeovers: number): Promise<TakeoversReport>
   };
   const files = { "mod_http_a.mjs": source, "modhost.config.json": JSON.stringify(config) };
   await using program = await Program.in(files);
-  // The config file says where it listens.
+  // The config file sets the ports.
   const env = { MODHOST_HTTP_PORTS: undefined, MODHOST_HTTPS_PORTS: undefined };
   const server = await program.serve(["run", "--json"], env);
   const url = `http://127.0.0.1:${server.started.ports[0]?.port}`;
@@ -45,12 +43,12 @@ export async function takeOverAgain(takeovers: number): Promise<TakeoversReport>
       if (code !== 0) failures.push(`takeover ${at + 1}: ${stdout}${stderr}`);
       await get("/a/count");
     }
-    const figures = await load.end();
+    const metrics = await load.end();
     const count = Number(await get("/a/count"));
     const sorted = times.toSorted((one, other) => one - other);
     return {
-      ...figures,
-      lost: [...failures, ...figures.lost],
+      ...metrics,
+      lost: [...failures, ...metrics.lost],
       takeovers,
       times: sorted,
       carried: [count, takeovers + 2],

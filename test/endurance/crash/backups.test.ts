@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { backupCycles } from "./backups.ts";
 
-test("a node at work is backed up, beside a backup that is killed, and restored with all that was answered", async () => {
+test("a backup of a working node contains all acknowledged changes, even if another backup is killed", async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-backups-"));
   try {
     const { restored, acknowledged, wrong } = await backupCycles({ folder, cycles: 1, longest: 600 });

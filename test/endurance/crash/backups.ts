@@ -1,6 +1,6 @@
 /**
- * Backs up a node while it works, kills the backup or the server in its midst, and restores what
- * was backed up: all that was answered before is there, and fits together.
+ * Backs up a node while it works, kills the backup or the server in the middle, and restores the
+ * backup: all changes that were acknowledged before must exist and be consistent.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,15 +10,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { launcher, wordsOf } from "#test/support/launchers.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { firstServer, serverEnv } from "./crash.ts";
+import { digest, observe } from "./items.ts";
 import { Model } from "./model.ts";
-import { digest, observe } from "./places.ts";
 import { Works } from "./works.ts";
 
 export interface BackupCyclesOptions {
   readonly folder: string;
-  /** Each has a backup that is killed and one that is restored. */
+  /** Each cycle has a backup that is killed and one that is restored. */
   readonly cycles: number;
-  /** Milliseconds of work before a backup, and before a kill, at most. */
+  /** Maximum milliseconds of work before a backup, and before a kill. */
   readonly longest?: number;
   readonly report?: (line: string) => void;
 }
@@ -31,12 +31,12 @@ export interface BackupCyclesResult {
 }
 
 const WORKERS = 4;
-/** Snapshots that are kept. */
+/** Number of snapshots to retain. */
 const KEEP = "3";
 
 export async function backupCycles(options: BackupCyclesOptions): Promise<BackupCyclesResult> {
   const { cycles, longest = 700, report } = options;
-  const [data, place] = ["data", "backups"].map((name) => join(options.folder, name)) as [string, string];
+  const [data, target] = ["data", "backups"].map((name) => join(options.folder, name)) as [string, string];
   await mkdir(data);
   const model = new Model();
   const works = new Works(data, model);
@@ -50,9 +50,9 @@ export async function backupCycles(options: BackupCyclesOptions): Promise<Backup
       const load = new Load(server, works);
       await sleep(Math.random() * longest);
       kills += 1;
-      if (cycle % 2 === 0) await killedBackup(data, place, longest);
+      if (cycle % 2 === 0) await killedBackup(data, target, longest);
       else {
-        const backup = command(data, ["backup", place]);
+        const backup = command(data, ["backup", target]);
         await sleep(Math.random() * longest);
         await server.kill("SIGKILL");
         await Promise.all([load.end(), backup.ended]);
@@ -61,18 +61,18 @@ export async function backupCycles(options: BackupCyclesOptions): Promise<Backup
       }
       const again = cycle % 2 === 0 ? load : new Load(server, works);
       const window = model.window();
-      const { code, text } = await command(data, ["backup", place, "--keep", KEEP]).ended;
+      const { code, text } = await command(data, ["backup", target, "--keep", KEEP]).ended;
       window.close();
       await again.end();
       if (code !== 0) wrong.push(`the backup ended with ${code}: ${text}`);
       const to = join(options.folder, `restored-${cycle}`);
-      wrong.push(...(await failures(data, ["backup", place, "--verify"], ["restore", place, "--to", to])));
+      wrong.push(...(await failures(data, ["backup", target, "--verify"], ["restore", target, "--to", to])));
       if (wrong.length > 0) break;
       const found = await lookedAt(join(to, "data"), model);
-      wrong.push(...found.wrong, ...window.differences(found.places));
+      wrong.push(...found.wrong, ...window.differences(found.items));
       restored += 1;
       report?.(
-        `cycle ${cycle + 1}: ${model.acknowledged} answered, ${found.places.size} places, ${wrong.length} wrong`,
+        `cycle ${cycle + 1}: ${model.acknowledged} acknowledged, ${found.items.size} items, ${wrong.length} wrong`,
       );
       if (wrong.length === 0) await rm(to, { recursive: true });
     }
@@ -82,7 +82,7 @@ export async function backupCycles(options: BackupCyclesOptions): Promise<Backup
   }
 }
 
-/** Work that goes on until it is ended, or the server is. */
+/** Work that continues until it or the server is ended. */
 class Load {
   #isOver = false;
   readonly #work: Promise<unknown>;
@@ -100,7 +100,7 @@ class Load {
   }
 }
 
-/** The command on the server's configuration. */
+/** Returns the command line with the server's configuration. */
 function command(data: string, args: readonly string[]) {
   const { NODE_OPTIONS: _, ...env } = process.env;
   const child = spawn(process.execPath, [...wordsOf(launcher), ...args, "--json"], {
@@ -114,14 +114,14 @@ function command(data: string, args: readonly string[]) {
   return { child, ended };
 }
 
-async function killedBackup(data: string, place: string, longest: number): Promise<void> {
-  const { child, ended } = command(data, ["backup", place]);
+async function killedBackup(data: string, target: string, longest: number): Promise<void> {
+  const { child, ended } = command(data, ["backup", target]);
   await sleep(Math.random() * longest);
   child.kill("SIGKILL");
   await ended;
 }
 
-/** Those of these commands that do not succeed, and what they say. */
+/** Runs commands, and returns the ones that fail with their output. */
 async function failures(data: string, ...all: readonly (readonly string[])[]): Promise<string[]> {
   const failed: string[] = [];
   for (const args of all) {
@@ -132,16 +132,16 @@ async function failures(data: string, ...all: readonly (readonly string[])[]): P
 }
 
 /**
- * Starts what was restored: its places, damaged blocks, pins that are not whole, and contents that
- * are other ones.
+ * Starts a restored node. Returns its items, damaged blocks, incomplete pins, and content that
+ * differs.
  */
-async function lookedAt(data: string, model: Model): Promise<{ wrong: string[]; places: Map<string, string> }> {
+async function lookedAt(data: string, model: Model): Promise<{ wrong: string[]; items: Map<string, string> }> {
   await using server = await RpcServer.start({ folder: data, env: serverEnv });
   const text = async (name: string, query: Readonly<Record<string, string>> = {}) => {
-    const answer = await server.call(name, query);
-    return { ok: answer.ok, body: Buffer.from(await answer.arrayBuffer()) };
+    const response = await server.call(name, query);
+    return { ok: response.ok, body: Buffer.from(await response.arrayBuffer()) };
   };
-  const places = await observe(server);
+  const items = await observe(server);
   const wrong: string[] = [];
   const verified =
     String((await text("repo/verify")).body)
@@ -153,12 +153,12 @@ async function lookedAt(data: string, model: Model): Promise<{ wrong: string[]; 
     .trim()
     .split("\n"))
     wrong.push(...line.split("\n").filter(Boolean));
-  for (const name of places.keys()) {
+  for (const name of items.keys()) {
     const cid = /^pin (.*)$/.exec(name)?.[1];
     const content = cid === undefined ? undefined : model.contents.get(cid);
     if (cid === undefined || content === undefined) continue;
     const { ok, body } = await text(content.command, { arg: `${cid}${content.below ?? ""}`, timeout: "20s" });
     if (!ok || digest(body) !== content.digest) wrong.push(`${content.command} of ${cid} is not what was stored`);
   }
-  return { wrong, places };
+  return { wrong, items };
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { crashCycles } from "./crash.ts";
 
-test("what was answered survives kill -9 under mixed work", async () => {
+test("acknowledged changes survive kill -9 under mixed work", async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-crash-"));
   try {
     const { acknowledged, wrong } = await crashCycles({ folder, cycles: 2, longest: 700 });

@@ -1,26 +1,26 @@
 /**
- * Kills a working node at random moments and looks at what is left: nothing that was answered may
- * be lost.
+ * Kills a working node at random moments and checks what is left: no acknowledged change may be
+ * lost.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { RpcServer } from "#test/support/rpc_server.ts";
+import { damaged, observe } from "./items.ts";
 import { Model } from "./model.ts";
-import { damaged, observe } from "./places.ts";
 import { Works } from "./works.ts";
 
 export interface CrashOptions {
   readonly folder: string;
   readonly cycles: number;
-  /** Longest time from the first answer of a cycle to the kill, milliseconds. */
+  /** Maximum milliseconds from the first response of a cycle to the kill. */
   readonly longest?: number;
   readonly report?: (line: string) => void;
 }
 
 export interface CrashResult {
-  /** Kills. */
+  /** Number of kills. */
   readonly cycles: number;
   readonly acknowledged: number;
-  /** How often each kind of work was answered with success. */
+  /** Number of successful calls of each kind. */
   readonly counts: Readonly<Record<string, number>>;
   readonly wrong: readonly string[];
 }
@@ -39,7 +39,7 @@ export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
     for (; done < cycles && wrong.length === 0; done += 1) {
       const before = model.acknowledged;
       const load = Promise.all(Array.from({ length: workers }, () => work(server, works)));
-      // However slow the machine is, a kill has something to lose.
+      // Even on a slow machine, a kill must have something to lose.
       while (model.acknowledged === before && (await isPending(load))) await sleep(5);
       await sleep(Math.random() * longest);
       await server.kill("SIGKILL");
@@ -47,7 +47,7 @@ export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
       server = await RpcServer.start({ folder, env: serverEnv });
       const found = await observe(server);
       wrong = [...model.settle(found), ...(await damaged(server, model))];
-      report?.(`cycle ${done + 1}: ${model.acknowledged} answered, ${found.size} places, ${wrong.length} wrong`);
+      report?.(`cycle ${done + 1}: ${model.acknowledged} acknowledged, ${found.size} items, ${wrong.length} wrong`);
     }
     return { cycles: done, acknowledged: model.acknowledged, counts: works.counts, wrong };
   } finally {
@@ -59,21 +59,21 @@ export const serverEnv = { MODHOST_NODE_OFFLINE: "true" };
 
 const isPending = (work: Promise<unknown>): Promise<boolean> => Promise.race([work.then(() => false), sleep(0, true)]);
 
-/** Started on a repo that takes references to files. */
+/** Starts a server on a repo that accepts references to files. */
 export async function firstServer(folder: string): Promise<RpcServer> {
   const server = await RpcServer.start({ folder, env: serverEnv });
-  const answer = await server.call("config", [
+  const response = await server.call("config", [
     ["arg", "Experimental.FilestoreEnabled"],
     ["arg", "true"],
     ["bool", "true"],
   ]);
-  const told = await answer.text();
+  const text = await response.text();
   await server.stop();
-  if (!answer.ok) throw new Error(`the filestore cannot be switched on: ${told}`);
+  if (!response.ok) throw new Error(`the filestore cannot be switched on: ${text}`);
   return RpcServer.start({ folder, env: serverEnv });
 }
 
-/** Mixed work until the server is gone. */
+/** Does mixed work until the server has ended. */
 async function work(server: RpcServer, works: Works): Promise<void> {
   for (;;) {
     try {
@@ -85,6 +85,6 @@ async function work(server: RpcServer, works: Works): Promise<void> {
   }
 }
 
-/** What a call rejects with when the server is gone. */
+/** Returns whether a call has failed because the server has ended. */
 const isLost = (error: unknown): boolean =>
   error instanceof TypeError && ["fetch failed", "terminated"].includes(error.message);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { damagedFiles } from "./damaged_files.ts";
 
-test("damage anywhere in the files of the block store costs no more than what was damaged", async () => {
+test("damage anywhere in the files of the block store costs only the damaged blocks", async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-damaged-"));
   try {
     assert.deepEqual(await damagedFiles({ folder, rounds: 6 }), []);

@@ -1,6 +1,6 @@
 /**
- * Damages the files of a block store at random, and looks what is lost: never more than what was
- * damaged.
+ * Damages the files of a block store at random, and checks which blocks are lost: only those that
+ * were damaged.
  */
 import { randomBytes, randomInt } from "node:crypto";
 import { cp, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
@@ -19,11 +19,11 @@ export interface DamageOptions {
 
 const blockCount = 120;
 const segmentBytes = 60_000;
-/** Blocks that one piece of damage can cost. */
+/** Number of blocks that one piece of damage can cost. */
 const costs = { flip: 1, burst: 3, cut: Number.POSITIVE_INFINITY, zeros: 0, noise: 0, index: 0 } as const;
 type Kind = keyof typeof costs;
 
-/** What is wrong; nothing when all is well. */
+/** Resolves to what is wrong; empty if nothing is. */
 export async function damagedFiles({ folder, rounds, report }: DamageOptions): Promise<string[]> {
   const blocks = await Promise.all(Array.from({ length: blockCount }, anyBlock));
   const sound = join(folder, "sound");
@@ -44,10 +44,10 @@ export async function damagedFiles({ folder, rounds, report }: DamageOptions): P
     const what = `round ${round} (${kinds.join(", ")})`;
     if (missing.length > limit) wrong.push(`${what}: ${missing.length} blocks are gone`);
     if (again.length !== missing.length) wrong.push(`${what}: ${missing.length}, then ${again.length} blocks are gone`);
-    const kept = Buffer.concat(await everything(at));
+    const contents = Buffer.concat(await everything(at));
     for (const { cid, bytes } of blocks) {
       const own = Buffer.from(bytes);
-      if (before.some((file) => file.includes(own)) && !kept.includes(own)) wrong.push(`${what}: cut off ${cid}`);
+      if (before.some((file) => file.includes(own)) && !contents.includes(own)) wrong.push(`${what}: cut off ${cid}`);
     }
     await rm(at, { recursive: true });
   }
@@ -71,7 +71,7 @@ async function everything(at: string): Promise<Buffer[]> {
   return Promise.all(paths.map((path) => readFile(path)));
 }
 
-/** The blocks that cannot be read any more. */
+/** Returns the blocks that cannot be read. */
 async function missingIn(at: string, blocks: readonly Block[]): Promise<Block[]> {
   const store = await openSegmentStore(at, { segmentBytes, verifyOnRead: true });
   const missing: Block[] = [];
@@ -83,7 +83,7 @@ async function missingIn(at: string, blocks: readonly Block[]): Promise<Block[]>
   return missing;
 }
 
-/** Damages one to three places; gives what was done. */
+/** Damages one to three positions. Returns the kinds of damage. */
 async function damage(at: string): Promise<Kind[]> {
   const segments = await segmentsIn(at);
   const kinds: Kind[] = [];
@@ -107,16 +107,16 @@ async function damage(at: string): Promise<Kind[]> {
 
 async function edit(path: string, kind: Kind): Promise<void> {
   const bytes = await readFile(path);
-  const place = offsetIn(bytes);
-  if (kind === "flip") bytes[place] = (bytes[place] as number) ^ (1 + randomInt(255));
-  if (kind === "burst") randomBytes(Math.min(60, bytes.length - place)).copy(bytes, place);
+  const offset = offsetIn(bytes);
+  if (kind === "flip") bytes[offset] = (bytes[offset] as number) ^ (1 + randomInt(255));
+  if (kind === "burst") randomBytes(Math.min(60, bytes.length - offset)).copy(bytes, offset);
   if (kind === "cut") return truncate(path, segmentHeader.length + randomInt(bytes.length - segmentHeader.length));
   if (kind === "zeros") return writeFile(path, Buffer.concat([bytes, Buffer.alloc(1 + randomInt(50_000))]));
   if (kind === "noise") return writeFile(path, Buffer.concat([bytes, randomBytes(1 + randomInt(50_000))]));
   await writeFile(path, bytes);
 }
 
-/** An offset in the sections, every second time in a head. */
+/** Returns an offset in the sections; every second time, in the head of a section. */
 function offsetIn(bytes: Uint8Array): number {
   const any = segmentHeader.length + randomInt(bytes.length - segmentHeader.length);
   if (randomInt(2) === 0) return any;
@@ -129,7 +129,7 @@ function offsetIn(bytes: Uint8Array): number {
       start = end;
     }
   } catch {
-    // It was damaged before.
+    // This file was damaged before.
   }
   return any;
 }

@@ -1,6 +1,6 @@
 /**
- * Fills a small disk to its last byte, and looks whether the node can still be read, restarted and
- * cleaned up.
+ * Fills a small disk completely, and checks that the node can still be read, restarted and cleaned
+ * up.
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -12,8 +12,8 @@ import { apiOffline, type Query, RpcServer } from "#test/support/rpc_server.ts";
 const run = promisify(execFile);
 
 /**
- * Mounts a file system of a few bytes in a folder; gives what unmounts it. Undefined where that is
- * not permitted.
+ * Mounts a small file system in a folder. Returns a function that unmounts it, or undefined without
+ * permission.
  */
 export async function mountSmallDisk(folder: string, megabytes: number): Promise<(() => Promise<void>) | undefined> {
   try {
@@ -27,50 +27,50 @@ export async function mountSmallDisk(folder: string, megabytes: number): Promise
 }
 
 export interface FullDiskOptions {
-  /** Of the small disk. */
+  /** Folder of the small disk. */
   readonly folder: string;
-  /** Another program takes what the node leaves free. */
+  /** Whether another program uses the space that the node leaves free. */
   readonly toLastByte: boolean;
-  /** How the node is ended before it is started again on the full disk. */
+  /** The signal that ends the node before it is restarted on the full disk. */
   readonly signal: "SIGKILL" | "SIGTERM";
   readonly report?: ((line: string) => void) | undefined;
 }
 
-interface Answer {
+interface CallResult {
   readonly ok: boolean;
   readonly body: Buffer;
 }
 
-async function ask(server: RpcServer, command: string, query: Query = {}, data?: Uint8Array): Promise<Answer> {
-  const answer = await server.call(command, query, data && { data });
-  const body = Buffer.from(await answer.arrayBuffer());
-  const trailer = answer.headers.get("x-stream-error");
+async function ask(server: RpcServer, command: string, query: Query = {}, data?: Uint8Array): Promise<CallResult> {
+  const response = await server.call(command, query, data && { data });
+  const body = Buffer.from(await response.arrayBuffer());
+  const trailer = response.headers.get("x-stream-error");
   const failed = /"(?:Error|PinErrorMsg)":"[^"]/.test(body.toString("latin1").slice(-2000));
-  return { ok: answer.ok && trailer === null && !failed, body };
+  return { ok: response.ok && trailer === null && !failed, body };
 }
 
-/** What is wrong; nothing when all is well. */
+/** Resolves to what is wrong; empty if nothing is. */
 export async function fullDisk({ folder, toLastByte, signal, report }: FullDiskOptions): Promise<string[]> {
   const wrong: string[] = [];
   const must = async (server: RpcServer, when: string, command: string, query: Query = {}) => {
     const { ok, body } = await ask(server, command, query);
-    if (!ok) wrong.push(`${when}: ${command} ${JSON.stringify(query)} answered ${body.toString().slice(-300)}`);
+    if (!ok) wrong.push(`${when}: ${command} ${JSON.stringify(query)} responded with ${body.toString().slice(-300)}`);
     return body;
   };
   let server = await RpcServer.start({ folder, env: apiOffline });
   try {
-    const held = await fill(server);
-    report?.(`full after ${held.cids.length} files`);
+    const stored = await fill(server);
+    report?.(`full after ${stored.cids.length} files`);
     if (toLastByte) await takeRest(folder);
     const readAll = async (when: string) => {
       for (const path of ["/", "/kept", "/loose"]) await must(server, when, "files/stat", { arg: path });
       const listed = await must(server, when, "files/ls", { arg: "/kept", long: "true" });
       if (!listed.includes("renamed")) wrong.push(`${when}: files/ls lacks a file: ${listed}`);
       const file = await must(server, when, "files/read", { arg: "/kept/renamed" });
-      if (!file.equals(held.file)) wrong.push(`${when}: files/read gives ${file.length} other bytes`);
-      for (const [at, cid] of held.cids.entries()) {
+      if (!file.equals(stored.file)) wrong.push(`${when}: files/read gives ${file.length} other bytes`);
+      for (const [at, cid] of stored.cids.entries()) {
         const content = await must(server, when, "cat", { arg: cid });
-        if (!content.equals(held.contents[at] as Buffer))
+        if (!content.equals(stored.contents[at] as Buffer))
           wrong.push(`${when}: cat gives ${content.length} other bytes`);
       }
       await must(server, when, "pin/ls", { type: "recursive" });
@@ -78,10 +78,10 @@ export async function fullDisk({ folder, toLastByte, signal, report }: FullDiskO
     await readAll("on the full disk");
     await server.kill(signal);
     server = await RpcServer.start({ folder, env: apiOffline });
-    // What was not flushed may be gone.
+    // Changes that were not flushed may be lost.
     await must(server, "after the restart", "files/mkdir", { arg: "/loose", parents: "true", flush: "false" });
     await readAll("after the restart");
-    const [first, ...others] = held.cids;
+    const [first, ...others] = stored.cids;
     const free = await freeBytes(folder);
     for (const cid of others) await must(server, "cleaning up", "pin/rm", { arg: cid });
     await must(server, "cleaning up", "files/rm", { arg: "/kept/big", recursive: "true", force: "true" });
@@ -92,7 +92,7 @@ export async function fullDisk({ folder, toLastByte, signal, report }: FullDiskO
     const { ok, body } = await ask(server, "add", {}, randomBytes(100_000));
     if (!ok) wrong.push(`adding after the collection: ${body}`);
     const left = await must(server, "after the collection", "cat", { arg: first as string });
-    if (!left.equals(held.contents[0] as Buffer)) wrong.push("what is pinned is not there after the collection");
+    if (!left.equals(stored.contents[0] as Buffer)) wrong.push("a pinned file is missing after the collection");
     const verified = (await must(server, "after the collection", "repo/verify")).toString();
     if (!verified.includes("verify complete")) wrong.push(verified.slice(-300));
     return wrong;
@@ -103,8 +103,7 @@ export async function fullDisk({ folder, toLastByte, signal, report }: FullDiskO
 }
 
 /**
- * Files, some in the namespace, until the disk is full; the last changes of the namespace are not
- * flushed.
+ * Adds files, some of them to MFS, until the disk is full. The last changes of MFS are not flushed.
  */
 async function fill(server: RpcServer) {
   const file = randomBytes(2000);
@@ -132,7 +131,7 @@ async function fill(server: RpcServer) {
   return { file, cids, contents };
 }
 
-/** Another program's file takes what is free. */
+/** Fills the free space with another program's file. */
 async function takeRest(folder: string): Promise<void> {
   const taken = await open(join(folder, "taken"), "a");
   try {

@@ -1,61 +1,64 @@
-/** What must hold after a crash, by what was answered before it. */
+/** A model of what must exist after a crash, derived from the acknowledged changes. */
 
-/** Undefined: it is not there. */
+/** Undefined: the item does not exist. */
 export type Value = string | undefined;
 
-/** In the place of a value that only the answer tells. */
+/** Stands for a value that only the response contains. */
 export const anything = "*";
 
-/** What places hold after a change. */
+/** Values of items after a change. */
 export type Values = Readonly<Record<string, Value>>;
 
-/** How what was stored is read back: the command, and the SHA-256 of what it gives. */
+/** How to read stored content: the command, and the SHA-256 of its output. */
 export interface Content {
   readonly command: string;
-  /** Path behind the CID. */
+  /** Path below the CID. */
   readonly below?: string;
   readonly digest: string;
 }
 
 interface Change {
-  /** Before it, after it, and on the way. */
+  /** The values before the change, after it, and in between. */
   readonly states: readonly Values[];
 }
 
 export interface ChangeOptions {
-  /** Steady places that must stay as they are meanwhile. */
+  /** Items that must not change meanwhile. */
   readonly relies?: readonly string[];
-  /** A state on the way in which a crash may leave it. */
+  /** An intermediate state in which a crash may leave the items. */
   readonly way?: Values | undefined;
 }
 
 /**
- * All that places have held since it was opened: what is read as of one moment of that time must be
- * among it. What was answered with success before is all that there may be of a place that nobody
- * has changed since.
+ * All values that items have had since the window was opened. A read of that time must return one
+ * of them. If nobody has changed an item since, it must have the value that was acknowledged
+ * before.
  */
 export class Window {
-  readonly #held: ReadonlyMap<string, string>;
+  readonly #values: ReadonlyMap<string, string>;
   readonly #seen = new Map<string, Value[]>();
 
-  constructor(held: ReadonlyMap<string, string>) {
-    this.#held = new Map(held);
+  constructor(values: ReadonlyMap<string, string>) {
+    this.#values = new Map(values);
   }
 
   note(values: Values): void {
     for (const [name, value] of Object.entries(values)) {
-      const seen = this.#seen.get(name) ?? [this.#held.get(name)];
+      const seen = this.#seen.get(name) ?? [this.#values.get(name)];
       this.#seen.set(name, [...seen, value]);
     }
   }
 
-  /** What was found and never was, or was there all the time and was not found. */
+  /**
+   * Returns items that were found but never existed, and items that existed all the time but were
+   * not found.
+   */
   differences(found: ReadonlyMap<string, string>): string[] {
-    return [...new Set([...this.#held.keys(), ...found.keys()])].flatMap((name) => {
+    return [...new Set([...this.#values.keys(), ...found.keys()])].flatMap((name) => {
       const now = found.get(name);
-      const seen = this.#seen.get(name) ?? [this.#held.get(name)];
+      const seen = this.#seen.get(name) ?? [this.#values.get(name)];
       if (seen.some((value) => matches(now, value))) return [];
-      return [`${name}: ${now ?? "nothing"} is none of ${seen.map((value) => value ?? "nothing").join(", ")}`];
+      return [`${name}: ${now ?? "nothing"} is not among ${seen.map((value) => value ?? "nothing").join(", ")}`];
     });
   }
 }
@@ -65,51 +68,52 @@ const matches = (found: Value, expected: Value) => found === expected || (expect
 const shown = (values: Values) => JSON.stringify(values, (_, value) => value ?? null);
 
 /**
- * Places by name (a path, a pin, a key, a setting) and what they hold. A change of several is one:
- * after a crash all of it is there, or, when it was never answered with success, nothing of it.
+ * Items by name (a path, a pin, a key, a setting) and their values. A change of several items is
+ * atomic: after a crash, all of it must exist, or, if it was not acknowledged, nothing of it may
+ * exist.
  */
 export class Model {
-  /** Changes answered with success. */
+  /** Number of acknowledged changes. */
   acknowledged = 0;
-  /** Failures that nothing explains. */
+  /** Failures without an explanation. */
   readonly faults: string[] = [];
-  /** Of what was stored so far, by CID. */
+  /** Content that was stored so far, by CID. */
   readonly contents = new Map<string, Content>();
-  readonly #held = new Map<string, string>();
+  readonly #values = new Map<string, string>();
   readonly #changing = new Set<string>();
   readonly #users = new Map<string, number>();
   readonly #open = new Set<Change>();
   readonly #windows = new Set<Window>();
   /**
-   * CIDs that are there though nothing may keep them: stored with success, and no collection has
-   * begun since.
+   * CIDs that must exist although no pin protects them: they were stored successfully, and no
+   * collection has begun since.
    */
   readonly #loose = new Set<string>();
   #collections = 0;
   #collecting = 0;
 
   get(name: string): Value {
-    return this.#held.get(name);
+    return this.#values.get(name);
   }
 
-  /** Names of places with something in them that nobody is about to change. */
+  /** Returns the names of existing items that no pending change affects. */
   among(prefix: string): string[] {
-    return [...this.#held.keys()].filter((name) => name.startsWith(prefix) && this.isSteady(name));
+    return [...this.#values.keys()].filter((name) => name.startsWith(prefix) && this.isSteady(name));
   }
 
-  /** Nobody changes it. */
+  /** Returns whether no pending change affects the item. */
   isSteady(name: string): boolean {
     return !this.#changing.has(name);
   }
 
-  /** Nobody changes it, nor relies on it. */
+  /** Returns whether no pending change affects the item or relies on it. */
   isFree(name: string): boolean {
     return this.isSteady(name) && !this.#users.has(name);
   }
 
   /**
-   * Runs a change of free places. `run` tells whether it was answered with success, or what the
-   * answer told; else the change stays open until the next `settle`.
+   * Runs a change of free items. `run` resolves to whether it succeeded, or to the values in the
+   * response. Without success, the change is pending until the next `settle`.
    */
   async change(
     after: Values,
@@ -123,12 +127,12 @@ export class Model {
     for (const name of relies) this.#users.set(name, (this.#users.get(name) ?? 0) + 1);
     this.#open.add(change);
     for (const window of this.#windows) for (const state of change.states) window.note(state);
-    const told = await run();
-    if (told === false) return;
-    for (const window of this.#windows) if (told !== true) window.note(told);
-    for (const [name, value] of Object.entries({ ...after, ...(told === true ? {} : told) })) {
-      if (value === undefined) this.#held.delete(name);
-      else this.#held.set(name, value);
+    const outcome = await run();
+    if (outcome === false) return;
+    for (const window of this.#windows) if (outcome !== true) window.note(outcome);
+    for (const [name, value] of Object.entries({ ...after, ...(outcome === true ? {} : outcome) })) {
+      if (value === undefined) this.#values.delete(name);
+      else this.#values.set(name, value);
       this.#changing.delete(name);
     }
     for (const name of relies) {
@@ -141,8 +145,8 @@ export class Model {
   }
 
   /**
-   * Runs what makes sure that a CID is there, and tells which; it then is until the next collection
-   * at least.
+   * Runs a call that stores a block, and resolves to its CID. The block must exist until the next
+   * collection at least.
    */
   async storing(run: () => Promise<string | undefined>): Promise<void> {
     const before = this.#collections;
@@ -150,7 +154,7 @@ export class Model {
     if (cid !== undefined && this.#collecting === 0 && this.#collections === before) this.#loose.add(cid);
   }
 
-  /** Runs a collection of garbage. */
+  /** Runs a garbage collection. */
   async collecting(run: () => Promise<void>): Promise<void> {
     this.#collections += 1;
     this.#collecting += 1;
@@ -160,44 +164,49 @@ export class Model {
     });
   }
 
-  /** CIDs that must be there, whether anything keeps them or not. */
+  /** Returns CIDs that must exist, whether a pin protects them or not. */
   loose(): string[] {
     return [...this.#loose];
   }
 
-  /** Differences between what was promised and what there is; from here on that is what is held. */
+  /**
+   * Returns the differences between the promised and the found values. From here on the found
+   * values count.
+   */
   settle(found: ReadonlyMap<string, string>): string[] {
     const wrong = this.faults.splice(0);
     for (const { states } of this.#open) {
       const now = Object.fromEntries(Object.keys(states[0] ?? {}).map((name) => [name, found.get(name)]));
       const is = (values: Values) => Object.entries(values).every(([name, value]) => matches(now[name], value));
-      if (!states.some(is)) wrong.push(`half a change: ${shown(now)} is none of ${states.map(shown).join(", ")}`);
+      if (!states.some(is)) wrong.push(`half a change: ${shown(now)} is not among ${states.map(shown).join(", ")}`);
     }
-    for (const name of new Set([...this.#held.keys(), ...found.keys()])) {
-      const held = this.get(name);
+    for (const name of new Set([...this.#values.keys(), ...found.keys()])) {
+      const promised = this.get(name);
       const now = found.get(name);
-      if (this.isSteady(name) && held !== now) wrong.push(`${name}: ${held ?? "nothing"} became ${now ?? "nothing"}`);
+      if (this.isSteady(name) && promised !== now)
+        wrong.push(`${name}: ${promised ?? "nothing"} became ${now ?? "nothing"}`);
     }
     this.#open.clear();
     this.#changing.clear();
     this.#users.clear();
-    this.#held.clear();
-    for (const [name, value] of found) this.#held.set(name, value);
+    this.#values.clear();
+    for (const [name, value] of found) this.#values.set(name, value);
     return wrong;
   }
 
   /**
-   * Watches what places hold until `close`; what is being changed now may be in any of its states.
+   * Records the values of items until `close`. An item that is being changed may have any of its
+   * states.
    */
   window(): Window & { close(): void } {
-    const window = new Window(this.#held);
+    const window = new Window(this.#values);
     for (const { states } of this.#open) for (const state of states) window.note(state);
     this.#windows.add(window);
     return Object.assign(window, { close: () => this.#windows.delete(window) });
   }
 
-  /** Before the first crash: takes what there is. */
+  /** Adopts the existing values before the first crash. */
   begin(found: ReadonlyMap<string, string>): void {
-    for (const [name, value] of found) this.#held.set(name, value);
+    for (const [name, value] of found) this.#values.set(name, value);
   }
 }

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { withoutNamespaces } from "#test/support/namespaces.ts";
 import { namespaceCycles } from "./namespaces.ts";
 
-test("of two containers on one repo one serves, and what it answered survives", {
+test("only one of two containers on one repo serves, and its acknowledged changes survive", {
   skip: withoutNamespaces,
 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-crash-"));

@@ -1,6 +1,5 @@
 /**
- * Nodes on one folder, each with process ids of its own, as containers have them: one serves, and
- * loses nothing.
+ * Nodes on one folder with separate process ids, as in containers: one serves, and loses nothing.
  */
 import { inNamespace } from "#test/support/namespaces.ts";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
@@ -12,29 +11,32 @@ export interface NamespaceOptions {
 }
 
 export interface NamespaceResult {
-  /** Adds answered with success. */
+  /** Number of successful adds. */
   readonly acknowledged: number;
-  /** Starts that were refused because another one served. */
+  /** Number of starts that were refused because another node serves. */
   readonly refused: number;
   readonly wrong: readonly string[];
 }
 
-/** Nodes that are started at the same moment. */
+/** Nodes that are started at the same time. */
 const rivals = 2;
-/** To each of them in a cycle. */
+/** Adds to each of them in a cycle. */
 const adds = 10;
 
 const start = (folder: string) => RpcServer.start({ folder, env: apiOffline, within: inNamespace });
 
-/** The host serves the rest, too, when its node does not open. */
+/** A host whose node does not open still serves everything else. */
 const serves = async (server: RpcServer) => (await server.call("id")).ok;
 /**
- * Not by some failure of the stores that two processes are in. Who holds the lock may not have
+ * Another failure would mean that two processes use the stores. The holder of the lock may not have
  * written its name yet.
  */
 const isRefused = (server: RpcServer) => /it is in use by (process|another program)/.test(server.log());
 
-/** In each cycle some start together, one more comes while one serves, and that one is killed. */
+/**
+ * In each cycle several nodes start together, another starts while one serves, and the one that
+ * serves is killed.
+ */
 export async function namespaceCycles({ folder, cycles, report }: NamespaceOptions): Promise<NamespaceResult> {
   const contents = new Map<string, string>();
   const wrong: string[] = [];
@@ -45,40 +47,41 @@ export async function namespaceCycles({ folder, cycles, report }: NamespaceOptio
       const serving = await Promise.all(servers.map(serves));
       const count = serving.filter(Boolean).length;
       if (count !== 1) wrong.push(`${count} of ${rivals} nodes serve one folder`);
-      if (servers.filter(isRefused).length !== rivals - count) wrong.push(`not the lock refuses: ${logsOf(servers)}`);
+      if (servers.filter(isRefused).length !== rivals - count)
+        wrong.push(`the refusal does not come from the lock: ${logsOf(servers)}`);
       await Promise.all(servers.map((server, at) => addTo(server, `${cycle} ${at}`, contents)));
       const late = await start(folder);
       servers.push(late);
-      if (await serves(late)) wrong.push("one that comes later serves as well");
-      else if (!isRefused(late)) wrong.push(`not the lock refuses: ${late.log()}`);
+      if (await serves(late)) wrong.push("a node that starts later serves as well");
+      else if (!isRefused(late)) wrong.push(`the refusal does not come from the lock: ${late.log()}`);
       refused += rivals - count + 1;
-      report?.(`cycle ${cycle}: ${contents.size} adds answered, ${refused} starts refused`);
+      report?.(`cycle ${cycle}: ${contents.size} successful adds, ${refused} starts refused`);
     } finally {
       await Promise.all(servers.map((server) => server.kill("SIGKILL")));
     }
   }
   await using last = await start(folder);
-  if (!(await serves(last))) wrong.push(`nobody can serve any more: ${last.log()}`);
+  if (!(await serves(last))) wrong.push(`no node can serve anymore: ${last.log()}`);
   else wrong.push(...(await lost(last, contents)));
   return { acknowledged: contents.size, refused, wrong };
 }
 
 const logsOf = (servers: readonly RpcServer[]) => servers.map((server) => server.log()).join("\n");
 
-/** Keeps in mind what was answered with success. */
+/** Adds files, and records the successful ones. */
 async function addTo(server: RpcServer, name: string, contents: Map<string, string>): Promise<void> {
   for (let count = 0; count < adds; count += 1) {
     const text = `${name} ${count}`;
-    const answer = await server.call("add", { quieter: "true" }, { file: Buffer.from(text) });
-    const told = await answer.text();
-    if (answer.ok) contents.set((JSON.parse(told) as { Hash: string }).Hash, text);
+    const response = await server.call("add", { quieter: "true" }, { file: Buffer.from(text) });
+    const output = await response.text();
+    if (response.ok) contents.set((JSON.parse(output) as { Hash: string }).Hash, text);
   }
 }
 
 async function lost(server: RpcServer, contents: ReadonlyMap<string, string>): Promise<string[]> {
   const wrong: string[] = [];
-  const answer = await server.call("pin/ls", { type: "recursive" });
-  const { Keys } = (await answer.json()) as { Keys: Readonly<Record<string, unknown>> };
+  const response = await server.call("pin/ls", { type: "recursive" });
+  const { Keys } = (await response.json()) as { Keys: Readonly<Record<string, unknown>> };
   for (const [cid, text] of contents) {
     if (!Object.hasOwn(Keys, cid)) wrong.push(`the pin of ${cid} is gone`);
     const read = await server.call("cat", { arg: cid, timeout: "20s" });

@@ -1,6 +1,6 @@
 /**
- * `npm run test:crash -- --cycles N`: the long form: kills, damaged files, backups, full disks,
- * containers.
+ * `npm run test:crash -- --cycles N`: the long form, with kills, damaged files, backups, full disks
+ * and containers.
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,9 +17,9 @@ import { everyByte, tornBlocks, tornDeletions } from "./torn.ts";
 const { values } = parseArgs({ options: { cycles: { type: "string", default: "50" } } });
 const cycles = Number(values.cycles);
 const folder = await mkdtemp(join(tmpdir(), "modhost-crash-"));
-/** One backup is killed and one is restored for so many kills. */
+/** Number of kills for each backup that is killed and each that is restored. */
 const KILLS_PER_BACKUP = 5;
-/** Of the cycles, so many are also done by nodes in namespaces of their own. */
+/** Maximum number of cycles with nodes in namespaces of their own. */
 const MAX_NAMESPACE_CYCLES = 10;
 const outcome = { passed: 0, failed: 0, skipped: 0 };
 
@@ -38,7 +38,7 @@ async function inFolder(name: string, run: (folder: string) => Promise<void>): P
 try {
   await inFolder("kills", async (own) => {
     const result = await crashCycles({ folder: own, cycles, report: console.log });
-    console.log(`${result.cycles} kills, ${result.acknowledged} operations answered with success before them`);
+    console.log(`${result.cycles} kills, ${result.acknowledged} operations acknowledged before them`);
     for (const [command, count] of Object.entries(result.counts).sort()) console.log(`  ${command}: ${count}`);
     judge(result.wrong);
   });
@@ -46,24 +46,26 @@ try {
     judge(await damagedFiles({ folder: own, rounds: cycles * 4, report: console.log }));
   });
   console.log(
-    `${(await tornBlocks(everyByte)) + (await tornDeletions(everyByte))} logs that end in the midst of a write`,
+    `${(await tornBlocks(everyByte)) + (await tornDeletions(everyByte))} logs that end in the middle of a write`,
   );
   outcome.passed += 1;
   await inFolder("backups", async (own) => {
     const options = { folder: own, cycles: Math.ceil(cycles / KILLS_PER_BACKUP), report: console.log };
     const { restored, kills, acknowledged, wrong } = await backupCycles(options);
-    console.log(`${restored} backups of a node at work restored, ${kills} killed, ${acknowledged} operations answered`);
+    console.log(
+      `${restored} backups of a node at work restored, ${kills} killed, ${acknowledged} operations acknowledged`,
+    );
     judge(wrong);
   });
   await inFolder("namespaces", async (own) => {
     if (withoutNamespaces !== false) {
-      console.log(`skipped: nodes in namespaces, since ${withoutNamespaces}`);
+      console.log(`skipped: nodes in namespaces, because ${withoutNamespaces}`);
       outcome.skipped += 1;
       return;
     }
     const options = { folder: own, cycles: Math.min(cycles, MAX_NAMESPACE_CYCLES), report: console.log };
     const { acknowledged, refused, wrong } = await namespaceCycles(options);
-    console.log(`${acknowledged} adds answered in namespaces, ${refused} starts refused`);
+    console.log(`${acknowledged} adds acknowledged in namespaces, ${refused} starts refused`);
     judge(wrong);
   });
   for (const toLastByte of [false, true]) {
@@ -71,7 +73,7 @@ try {
       await inFolder(`full-${toLastByte}-${signal}`, async (own) => {
         const unmount = await mountSmallDisk(own, 32);
         if (unmount === undefined) {
-          console.log("skipped: a full disk, since this user may not mount a small file system");
+          console.log("skipped: a full disk, because this user cannot mount a small file system");
           outcome.skipped += 1;
           return;
         }

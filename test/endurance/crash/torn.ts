@@ -1,6 +1,6 @@
 /**
- * The last section of a block store's log, cut where a write might have ended: what was not whole
- * was never there.
+ * Cuts the last section of a block store's log wherever a write might have ended. An incomplete
+ * section must count as not written.
  */
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
@@ -17,22 +17,22 @@ import { copyOf, folder } from "#test/unit/modules/mod_node/storage/blockstore/s
 
 type Work = (store: SegmentStore) => Promise<unknown>;
 
-/** The bytes of a section that are kept, so many of them at a time. */
+/** Returns how many bytes of a section to keep: one number for each attempt. */
 export type Cuts = (tail: Uint8Array) => readonly number[];
 
 export const everyByte: Cuts = (tail) => Array.from({ length: tail.length + 1 }, (_, cut) => cut);
 
 /**
- * Around each border of the section: of its length, of the parts of its CID, of its data; and some
- * in between.
+ * Cuts around each boundary of the section: of its length, of the parts of its CID, of its data;
+ * and some in between.
  */
 export const borders: Cuts = (tail) => {
   const section = readSection(tail, 0);
   assert.ok(section);
   const length = tail.findIndex((byte) => byte < 128) + 1;
-  // Behind the length: version, codec, hash function, length of the digest.
+  // The parts after the length: version, codec, hash function, length of the digest.
   const inHead = [0, length, length + 1, length + 2, length + 3, length + 4, section.headLength];
-  const around = [...inHead, tail.length].flatMap((place) => [place - 1, place, place + 1]);
+  const around = [...inHead, tail.length].flatMap((offset) => [offset - 1, offset, offset + 1]);
   const between = Array.from({ length: 6 }, () => randomInt(tail.length));
   return [...new Set([...around, ...between])].filter((cut) => cut >= 0 && cut <= tail.length);
 };
@@ -47,7 +47,7 @@ export async function made(fill: Work, options?: SegmentStoreOptions): Promise<s
   return at;
 }
 
-/** Opens, hands the store to `look`, closes; gives the notices. */
+/** Opens a store, passes it to `look`, and closes it. Resolves to the notices. */
 export async function reopened(at: string, look: Work): Promise<string[]> {
   const notices: string[] = [];
   const store = await openSegmentStore(at, { onNotice: (text) => notices.push(text) });
@@ -56,7 +56,7 @@ export async function reopened(at: string, look: Work): Promise<string[]> {
   return notices;
 }
 
-/** A store whose index ends before the last section of the log, and that section. */
+/** Makes a store whose index ends before the last section of the log. Also returns that section. */
 export async function torn(before: Work, last: Work): Promise<{ at: string; tail: Buffer }> {
   const at = await made(before);
   const whole = await made(async (store) => {
@@ -68,13 +68,13 @@ export async function torn(before: Work, last: Work): Promise<{ at: string; tail
 }
 
 /**
- * A block whose section is torn was never there, and writing goes on. @returns how many cuts were
- * tried
+ * Checks that a block with a torn section does not exist, and that writing continues.
+ * @returns the number of cuts
  */
 export async function tornBlocks(cuts: Cuts): Promise<number> {
-  const kept = samples(3);
+  const stored = samples(3);
   const { at, tail } = await torn(
-    (store) => store.put(kept),
+    (store) => store.put(stored),
     (store) => store.put([sample(50)]),
   );
   assert.ok(tail.length > 100);
@@ -82,7 +82,7 @@ export async function tornBlocks(cuts: Cuts): Promise<number> {
   for (const cut of all) {
     const copy = await copyOf(at);
     await appendFile(segmentFile(copy), tail.subarray(0, cut));
-    const expected = cut === tail.length ? [...kept, sample(50)] : kept;
+    const expected = cut === tail.length ? [...stored, sample(50)] : stored;
     const notices = await reopened(copy, async (store) => {
       assert.deepEqual(await contents(store), contentsOf(expected), `cut at ${cut}`);
       await store.put([sample(60)]);
@@ -96,18 +96,21 @@ export async function tornBlocks(cuts: Cuts): Promise<number> {
   return all.length;
 }
 
-/** A deletion whose record is torn did not happen. @returns how many cuts were tried */
+/**
+ * Checks that a deletion with a torn record did not happen.
+ * @returns the number of cuts
+ */
 export async function tornDeletions(cuts: Cuts): Promise<number> {
-  const kept = samples(3);
+  const stored = samples(3);
   const { at, tail } = await torn(
-    (store) => store.put(kept),
+    (store) => store.put(stored),
     (store) => store.delete([sample(1).cid]),
   );
   const all = cuts(tail).filter((cut) => cut > 0);
   for (const cut of all) {
     const copy = await copyOf(at);
     await appendFile(segmentFile(copy), tail.subarray(0, cut));
-    const expected = cut === tail.length ? kept.filter((_, seed) => seed !== 1) : kept;
+    const expected = cut === tail.length ? stored.filter((_, seed) => seed !== 1) : stored;
     await reopened(copy, async (store) => {
       assert.deepEqual(await contents(store), contentsOf(expected), `cut at ${cut}`);
       assert.equal((await store.stat()).blocks, expected.length);

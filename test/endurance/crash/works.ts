@@ -1,38 +1,36 @@
-/**
- * What a node is put through before it is killed: each piece of work changes places of the model.
- */
+/** The work of a node before it is killed: each piece of work changes items of the model. */
 import type { Query, RpcServer } from "#test/support/rpc_server.ts";
+import { pinsAmong } from "./items.ts";
 import type { Model } from "./model.ts";
-import { pinsAmong } from "./places.ts";
 import { namespaceWorks } from "./works/namespace.ts";
 import { repoWorks } from "./works/repo.ts";
 import { storageWorks, unpin } from "./works/storage.ts";
 
-/** Rejects when the server is gone. */
+/** Rejects if the server has ended. */
 export type Work = (server: RpcServer) => Promise<unknown>;
 
-/** Pieces of work, and how often they come beside others. */
+/** Pieces of work with their relative frequencies. */
 export type Weighted = readonly (readonly [weight: number, work: Work])[];
 
 export interface Sent {
   readonly parts?: Readonly<Record<string, Uint8Array>>;
-  /** What a success has in its answer. */
+  /** Text that a successful response contains. */
   readonly text?: string;
-  /** A failure is none of the server's. */
+  /** Whether a failure is not a fault of the server. */
   readonly mayFail?: boolean;
 }
 
-/** Pins above this number are rather removed than added: a cycle stays short. */
+/** Above this number, pins are removed more often than added, so that a cycle stays short. */
 const manyPins = 40;
 
 export const pick = <T>(values: readonly T[]): T | undefined => values[Math.floor(Math.random() * values.length)];
 
-/** The node under work, by what was promised. */
+/** Does work on a node, and records it in the model. */
 export class Works {
   readonly model: Model;
-  /** Of the server: files that are referred to may stand in it. */
+  /** Folder of the server. It may contain files that the repo refers to. */
   readonly folder: string;
-  /** How often each command was answered with success. */
+  /** Number of successful calls of each command. */
   readonly counts: Record<string, number> = {};
   readonly #all: Weighted;
   readonly #total: number;
@@ -44,7 +42,7 @@ export class Works {
     this.#total = this.#all.reduce((sum, [weight]) => sum + weight, 0);
   }
 
-  /** One piece of work. Rejects when the server is gone. */
+  /** Does one piece of work. Rejects if the server has ended. */
   async any(server: RpcServer): Promise<void> {
     if (pinsAmong(this.model).length > manyPins && Math.random() < 0.4) return unpin(this, server);
     let left = Math.random() * this.#total;
@@ -57,31 +55,31 @@ export class Works {
   }
 
   /**
-   * The answer, when it is one of success and whole; any other is a fault of the server unless it
+   * Resolves to a complete, successful response. Any other is a fault of the server, unless it
    * `mayFail`.
    */
   async ask(server: RpcServer, command: string, query: Query, sent: Sent = {}): Promise<string | undefined> {
     const { parts, text = "", mayFail = false } = sent;
-    const answer = await server.call(command, query, parts);
-    return this.judge(command, answer, { text, mayFail });
+    const response = await server.call(command, query, parts);
+    return this.judge(command, response, { text, mayFail });
   }
 
   async judge(
     command: string,
-    answer: Response,
+    response: Response,
     { text = "", mayFail = false }: Pick<Sent, "text" | "mayFail">,
   ): Promise<string | undefined> {
-    const body = await answer.text();
-    if (answer.ok && body.includes(text)) {
+    const body = await response.text();
+    if (response.ok && body.includes(text)) {
       this.counts[command] = (this.counts[command] ?? 0) + 1;
       return body;
     }
-    if (!mayFail) this.model.faults.push(`${answer.url} answered ${answer.status}: ${body.slice(-300)}`);
+    if (!mayFail) this.model.faults.push(`${response.url} responded with ${response.status}: ${body.slice(-300)}`);
     return undefined;
   }
 
-  /** Whether it was answered with success. */
-  async does(...asked: Parameters<Works["ask"]>): Promise<boolean> {
-    return (await this.ask(...asked)) !== undefined;
+  /** Resolves to whether the call succeeded. */
+  async does(...call: Parameters<Works["ask"]>): Promise<boolean> {
+    return (await this.ask(...call)) !== undefined;
   }
 }

@@ -1,9 +1,12 @@
-/** A sound module beside one that misbehaves: what its clients notice. */
+/**
+ * Runs a sound module next to one that misbehaves, and records the effect on the sound module's
+ * clients.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTestHost } from "#core/testing/index.ts";
 import { folderOfFiles } from "./files.ts";
 
-/** What the other module does, by name: code of a handler, or of its top level. */
+/** Misbehaviour of the other module by name: code of a handler, or of its top level. */
 export const faults = {
   nothing: "",
   throws: "route.GET = () => { throw new Error('thrown'); };",
@@ -22,24 +25,24 @@ export type Fault = keyof typeof faults;
 export interface FaultReport {
   readonly fault: Fault;
   readonly isolated: boolean;
-  /** Answers of the sound module. */
-  readonly answered: number;
-  /** Requests to it that did not get its answer. */
+  /** Number of the sound module's responses. */
+  readonly responses: number;
+  /** Number of requests without the right response. */
   readonly failed: number;
-  /** Milliseconds of each, in their order. */
+  /** Milliseconds of each request, in order. */
   readonly times: readonly number[];
   /**
-   * How many of them there were, and how many seconds it took, until the other module answered 503:
-   * it is out.
+   * Number of requests and seconds until the other module responded with 503, because it was
+   * quarantined.
    */
-  readonly out: { readonly after: number; readonly seconds: number } | undefined;
-  /** Answers of the other module, by status; 0 for none. */
+  readonly quarantined: { readonly after: number; readonly seconds: number } | undefined;
+  /** Responses of the other module by status; 0 stands for none. */
   readonly statuses: ReadonlyMap<number, number>;
 }
 
 export interface FaultOptions {
   readonly isolated: boolean;
-  /** Requests to the sound module. */
+  /** Number of requests to the sound module. */
   readonly requests: number;
   /** Milliseconds between two requests to the other module. */
   readonly every: number;
@@ -67,7 +70,7 @@ export async function misbehave(fault: Fault, { isolated, requests, every }: Fau
   const statuses = new Map<number, number>();
   const times: number[] = [];
   let failed = 0;
-  let out: FaultReport["out"];
+  let out: FaultReport["quarantined"];
   const start = performance.now();
   let isOver = false;
   const poke = async () => {
@@ -89,12 +92,12 @@ export async function misbehave(fault: Fault, { isolated, requests, every }: Fau
   try {
     for (let count = 0; count < requests; count += 1) {
       const begun = performance.now();
-      const answer = await running.fetch("/sound").then(
+      const text = await running.fetch("/sound").then(
         (response) => response.text(),
         () => "",
       );
       times.push(performance.now() - begun);
-      if (answer !== "sound") failed += 1;
+      if (text !== "sound") failed += 1;
       await sleep(1);
     }
   } finally {
@@ -102,5 +105,5 @@ export async function misbehave(fault: Fault, { isolated, requests, every }: Fau
     await poking;
     process.off("unhandledRejection", report);
   }
-  return { fault, isolated, answered: times.length - failed, failed, times, out, statuses };
+  return { fault, isolated, responses: times.length - failed, failed, times, quarantined: out, statuses };
 }

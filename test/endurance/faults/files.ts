@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A temporary folder of files, gone when it is disposed of. */
+/** Makes a temporary folder with files. It is removed when it is disposed of. */
 export async function folderOfFiles(
   files: Readonly<Record<string, string>>,
 ): Promise<AsyncDisposable & { readonly path: string }> {

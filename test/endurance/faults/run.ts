@@ -1,10 +1,11 @@
 /**
- * `npm run test:faults -- [--requests 500] [--rounds 6]`: a module beside one that throws, rejects,
- * hogs, loops, leaks or exits, isolated and not, and the times of its answers. Rounds in which the
- * other does nothing come between, so that a machine that drifts touches both alike; ratios are
- * those of all answers of the ones to all of the others. Loops, leaks and exits of a module that is
- * not isolated end this process, in which the host is embedded: they are left out. What the memory
- * does while isolated modules are reloaded tells `npm run test:churn-modules -- --reloads 1000`.
+ * `npm run test:faults -- [--requests 500] [--rounds 6]`: measures the response times of a module
+ * next to one that throws, rejects, blocks, loops, leaks or exits, isolated and not. Rounds in
+ * which the other module does nothing are run in between, so that a change in the machine's speed
+ * affects both. Ratios compare all responses of the one kind of round with all of the other. Loops,
+ * leaks and exits of a module that is not isolated would end this process, which contains the host,
+ * and are left out. `npm run test:churn-modules -- --reloads 1000` measures memory during reloads
+ * of isolated modules.
  */
 import { parseArgs } from "node:util";
 import { type Fault, type FaultReport, faults, misbehave } from "./faults.ts";
@@ -15,7 +16,7 @@ const { values } = parseArgs({
 const requests = Number(values.requests);
 const rounds = Number(values.rounds);
 const fatal: ReadonlySet<Fault> = new Set(["exits", "loops", "leaks"]);
-/** Others are to be answered within so many times of what is usual. */
+/** Response times may be at most this many times the usual ones. */
 const BOUND = 2;
 let failures = 0;
 
@@ -32,21 +33,23 @@ for (const isolated of [false, true]) {
     print(fault, isolated, usual, wild);
   }
 }
-console.log(failures === 0 ? "the sound module answered everything" : `${failures} requests failed`);
+console.log(failures === 0 ? "the sound module responded to everything" : `${failures} requests failed`);
 process.exitCode = failures === 0 ? 0 : 1;
 
 function print(fault: Fault, isolated: boolean, usual: readonly FaultReport[], wild: readonly FaultReport[]): void {
   const base = usual.flatMap(({ times }) => times);
   const all = wild.flatMap(({ times }) => times);
-  const answered = wild.reduce((sum, report) => sum + report.answered, 0);
+  const responses = wild.reduce((sum, report) => sum + report.responses, 0);
   const form = isolated ? "isolated" : "plain   ";
-  console.log(`${form} ${fault.padEnd(8)} ${answered} answered, ${all.length - answered} failed, ${ratio(all, base)}`);
-  const out = wild.flatMap((report) => report.out ?? []);
+  console.log(
+    `${form} ${fault.padEnd(8)} ${responses} responses, ${all.length - responses} failed, ${ratio(all, base)}`,
+  );
+  const out = wild.flatMap((report) => report.quarantined ?? []);
   if (!isolated && out.length > 0) {
-    const later = wild.flatMap(({ times, out: since }) => times.slice(since?.after ?? times.length));
+    const later = wild.flatMap(({ times, quarantined: since }) => times.slice(since?.after ?? times.length));
     const seconds = median(out.map((one) => one.seconds)).toFixed(1);
     console.log(
-      `                  out after ${seconds} s (median of ${out.length}); from then on ${ratio(later, base)}`,
+      `                  quarantined after ${seconds} s (median of ${out.length}); afterwards ${ratio(later, base)}`,
     );
   }
   const statuses = new Map<number, number>();
@@ -62,8 +65,8 @@ function ratio(times: readonly number[], usual: readonly number[]): string {
   const p99 = at(times, 0.99);
   const base = at(usual, 0.99);
   const over = p99 > BOUND * base ? `, over ${BOUND} x` : "";
-  const p50 = `p50 ${at(times, 0.5).toFixed(1)} ms against ${at(usual, 0.5).toFixed(1)}`;
-  return `${p50}, p99 ${p99.toFixed(1)} ms against ${base.toFixed(1)} (${(p99 / base).toFixed(2)} x${over})`;
+  const p50 = `p50 ${at(times, 0.5).toFixed(1)} ms, usually ${at(usual, 0.5).toFixed(1)}`;
+  return `${p50}, p99 ${p99.toFixed(1)} ms, usually ${base.toFixed(1)} (${(p99 / base).toFixed(2)} x${over})`;
 }
 
 function at(times: readonly number[], share: number): number {

@@ -1,6 +1,6 @@
 /**
- * What the host takes for the contents of a chunked body, beside what Node's parser does: the two
- * must never disagree.
+ * Compares the contents of a chunked body as the host reads them with those of Node's parser: the
+ * two must never disagree.
  */
 import { createRequire } from "node:module";
 import { ChunkedFraming } from "#core/http/patches/node/framing.ts";
@@ -9,7 +9,7 @@ import { Random } from "./random.ts";
 
 export interface FramingSummary {
   readonly inputs: number;
-  /** Reads in whose middle the host joined a body. */
+  /** Number of reads in which the host joined chunks of a body. */
   readonly joined: number;
   readonly failures: readonly string[];
 }
@@ -18,10 +18,10 @@ interface NodeParser {
   initialize(type: number, resource: object): void;
   execute(bytes: Buffer): number | Error;
   close(): void;
-  [place: number]: unknown;
+  [index: number]: unknown;
 }
 
-// Node gives its parser to nobody else. This module is one that it keeps for old programs.
+// Node does not export its parser. This module is one that it retains for old programs.
 const { HTTPParser } = createRequire(import.meta.url)("_http_common") as {
   HTTPParser: { new (): NodeParser; readonly REQUEST: number };
 };
@@ -32,8 +32,8 @@ const HEAD = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 const MAX_FAILURES = 20;
 
 /**
- * A request in Node's parser. Node frees a parser only when it is closed: without that, 400,000 of
- * them fill the heap.
+ * A request in Node's parser. Node frees a parser only when it is closed: otherwise 400,000 of them
+ * fill the heap.
  */
 class Parsed implements Disposable {
   readonly #parser = new HTTPParser();
@@ -63,12 +63,12 @@ class Parsed implements Disposable {
     if (typeof parsed !== "number") this.#error = parsed;
   }
 
-  /** Why the parser takes no more. */
+  /** Returns why the parser rejects the input. */
   refusal(): string | undefined {
     return this.#error?.message;
   }
 
-  /** Lengths of the contents in bytes. */
+  /** Returns the lengths of the contents in bytes. */
   lengthsIn(bytes: Buffer): number[] {
     const before = this.found.length;
     this.parse(bytes);
@@ -95,10 +95,10 @@ const oddities = [
   "3\r\nabc\r\n",
 ];
 
-/** Contents of chunks: some look like chunks. */
+/** Contents of chunks; some look like chunks. */
 const fillings = ["c", "\r\n", "3\r\nabc\r\n", "0\r\n\r\n", "\r", "a\r\n1\r\n"];
 
-/** The bytes of a body, mostly as they should be. */
+/** Makes the bytes of a body, most of them correct. */
 function bodyOf(random: Random): Buffer {
   const chunks = random.some(12, () => {
     const size = random.pick(sizes);
@@ -119,7 +119,7 @@ function bodyOf(random: Random): Buffer {
   return Buffer.from(text, "latin1");
 }
 
-/** One input: the body in reads of random lengths. Undefined: both agree. */
+/** Tests one input: a body in reads of random lengths. Undefined if both agree. */
 function difference(random: Random, joined: () => void): string | undefined {
   const body = bodyOf(random);
   using parsed = new Parsed();
@@ -132,8 +132,7 @@ function difference(random: Random, joined: () => void): string | undefined {
       const first = parsed.lengthsIn(read.subarray(0, 1));
       framing = ChunkedFraming.behind(read, first, parsed.lengthsIn(read.subarray(1)));
       if (framing !== undefined) joined();
-      if (framing !== undefined && (parsed.refusal() !== undefined || parsed.isComplete))
-        return "joined behind the end";
+      if (framing !== undefined && (parsed.refusal() !== undefined || parsed.isComplete)) return "joined after the end";
       continue;
     }
     const used = framing.scan(read);
@@ -141,10 +140,10 @@ function difference(random: Random, joined: () => void): string | undefined {
     parsed.parse(read.subarray(0, used));
     const theirs = Buffer.concat(parsed.found.slice(before));
     const ours = Buffer.from(framing.contents(read));
-    if (parsed.refusal() !== undefined) return `the parser refuses what is taken: ${parsed.refusal()}`;
+    if (parsed.refusal() !== undefined) return `the parser rejects what the host accepts: ${parsed.refusal()}`;
     if (!theirs.equals(ours))
       return `the parser finds ${JSON.stringify(theirs.toString("latin1"))}, not ${JSON.stringify(ours.toString("latin1"))}`;
-    if (parsed.isComplete) return "the body ended where its framing does not";
+    if (parsed.isComplete) return "the body ended before the end of its framing";
     if (framing.isOver) return undefined;
   }
   return undefined;

@@ -10,10 +10,10 @@ import { kinds } from "./node/kinds.ts";
 import { Random } from "./random.ts";
 import { fuzzReaders } from "./readers/readers.ts";
 
-/** Bounds the time on a very slow machine; `count` ends each test before. */
+/** Limits the time on a very slow machine. Normally, `count` ends each test before. */
 const seconds = 120;
 
-/** `npm run test:fuzz` takes another seed each time; the suite has the same result on every run. */
+/** `npm run test:fuzz` uses another seed each time. This test has the same result on every run. */
 const seed = 20;
 
 test("150 damaged requests do no harm", async () => {
@@ -23,25 +23,25 @@ test("150 damaged requests do no harm", async () => {
   assert.ok(Object.keys(summary.statuses).length >= 4, `statuses: ${JSON.stringify(summary.statuses)}`);
 });
 
-test("50 rounds of odd calls leave the node as it was", async () => {
+test("50 rounds of odd calls do not harm the node", async () => {
   const { failures, rounds } = await fuzzNode({ seconds, seed, count: 50 });
   assert.deepEqual(failures, []);
   assert.deepEqual(Object.keys(rounds).sort(), Object.keys(kinds).sort());
 });
 
-test("1,200 damaged inputs are read or refused, and what is read and written reads again", async () => {
+test("1,200 damaged inputs are read or rejected, and values that are written and read again are equal", async () => {
   const { failures, taken, refused } = await fuzzReaders({ seconds, seed, count: 1200 });
   assert.deepEqual(failures, []);
   assert.ok(taken > 20 && refused > 20, `${taken} were read, ${refused} refused`);
 });
 
-test("of 2,000 bodies in chunks the host reads the same contents as Node's parser", () => {
+test("the host reads the same contents as Node's parser from 2,000 chunked bodies", () => {
   const { failures, joined } = fuzzFraming({ seconds, seed, count: 2000 });
   assert.deepEqual(failures, []);
   assert.ok(joined > 50, `the host read only ${joined} of them`);
 });
 
-test("an input that is read for ever ends the run, which names it", async () => {
+test("an input that is read forever ends the run, and the error names it", async () => {
   const watchdog = new URL("readers/watchdog.ts", import.meta.url);
   const program = `import { Watchdog } from ${JSON.stringify(watchdog.href)};
     new Watchdog(0.2).mark(77);

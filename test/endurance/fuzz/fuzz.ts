@@ -1,5 +1,5 @@
 /**
- * Damaged requests against a live host in this process: it must not crash, hang, leak or stop
+ * Sends damaged requests to a running host in this process: it must not crash, hang, leak or stop
  * serving others.
  */
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
@@ -19,12 +19,12 @@ import { Random } from "./random.ts";
 export interface FuzzOptions {
   readonly seconds: number;
   readonly seed: number;
-  /** Number of the first exchange: with `count` 1 a single one is repeated. */
+  /** Number of the first exchange. With `count` 1 a single exchange is repeated. */
   readonly from?: number;
   readonly count?: number;
 }
 
-/** The longest turn of the event loop: CPU time in milliseconds, and what was going on. */
+/** The longest turn of the event loop: CPU time in milliseconds, and what happened during it. */
 export interface WorstTurn {
   readonly ms: number;
   readonly during: string;
@@ -33,23 +33,23 @@ export interface WorstTurn {
 export interface FuzzSummary {
   readonly seed: number;
   readonly exchanges: number;
-  /** Answers by status; "none" where the connection was closed without one. */
+  /** Number of responses by status; "none" if the connection was closed without one. */
   readonly statuses: Readonly<Record<string, number>>;
   readonly healthy: number;
   readonly worst: WorstTurn;
-  /** Each names the exchange, so that it can be repeated. */
+  /** Each failure names the exchange, so that it can be repeated. */
   readonly failures: readonly string[];
 }
 
 const lanes = 8;
-/** A healthy request goes out after so many damaged ones. */
+/** Number of damaged requests for each healthy one. */
 const healthyEvery = 50;
-/** Milliseconds within which the server must have closed a connection that the client has ended. */
+/** Milliseconds within which the server must close a connection that the client has ended. */
 const patience = 8000;
 const enoughFailures = 20;
 /**
- * Milliseconds during which a client repeats what the host's timeouts of 0.3 s cut off, as they do
- * on a busy machine.
+ * Milliseconds for which a client retries after the host's timeouts of 0.3 s, which happen on a
+ * busy machine.
  */
 const retryTime = 60_000;
 
@@ -81,9 +81,9 @@ export async function fuzz({
         statuses[status] = (statuses[status] ?? 0) + 1;
         const ms = meter.take();
         if (ms > worst.ms) worst = { ms, during: `near exchange ${number}` };
-        // Versions, methods and transfer codings that do not exist are refused by these.
+        // These statuses reject unknown versions, methods and transfer codings.
         const isRefusal = status === "501" || status === "505";
-        if (status.startsWith("5") && !isRefusal) failures.push(`exchange ${number} was answered ${status}`);
+        if (status.startsWith("5") && !isRefusal) failures.push(`exchange ${number} got status ${status}`);
         if (number % healthyEvery === 0) {
           for (const name of transports) {
             const text = await requestHealthy(host.client(name));
@@ -100,7 +100,7 @@ export async function fuzz({
   try {
     await Promise.all(Array.from({ length: lanes }, lane));
     const left = await restore();
-    if (left.length > 0) failures.push(`temporary files are left: ${left.join(", ")}`);
+    if (left.length > 0) failures.push(`temporary files are left behind: ${left.join(", ")}`);
   } finally {
     meter.stop();
     await host.stop();
@@ -174,7 +174,7 @@ function oddRoutes(seed: number) {
   };
 }
 
-/** A module with a key that is none is not loaded at all. */
+/** A module with an invalid route key would not be loaded at all. */
 function isRouteKey(key: string): boolean {
   try {
     return parseRouteKeys([key], "odd").length === 1;
@@ -184,7 +184,8 @@ function isRouteKey(key: string): boolean {
 }
 
 /**
- * Status of the first answer, or "none". The server must close when the client has ended its side.
+ * Resolves to the status of the first response, or to "none". The server must close when the client
+ * has ended its side.
  */
 async function overSocket(host: TestHost, random: Random): Promise<string> {
   const tls = random.chance(0.2);
@@ -204,8 +205,8 @@ async function overSocket(host: TestHost, random: Random): Promise<string> {
 }
 
 /**
- * A handshake that takes longer than `http_head_timeout`, as it may on a busy machine, is cut by
- * the host: it is begun again.
+ * On a busy machine a handshake may take longer than `http_head_timeout`. Then the host closes the
+ * connection, and the client retries.
  */
 async function opened(host: TestHost, tls: boolean): Promise<RawConnection> {
   const open = () => RawConnection.open(tls ? host.https : host.http, { tls, timeout: patience });
@@ -213,8 +214,8 @@ async function opened(host: TestHost, tls: boolean): Promise<RawConnection> {
 }
 
 /**
- * A kept connection may be closed as idle when a request is on its way: it is sent again, as
- * clients do (RFC 9112, 9.3.1).
+ * A kept-alive connection may be closed as idle while a request is being sent: then the client
+ * sends it again (RFC 9112, 9.3.1).
  */
 async function requestHealthy(client: Client): Promise<string> {
   return await untilNotReset(() => client.text("/fuzz"));
@@ -231,8 +232,8 @@ async function untilNotReset<T>(attempt: () => Promise<T>): Promise<T> {
 }
 
 /**
- * The connection was reset or ended: a request of HTTP/2 was cancelled then, or has the reset as
- * its cause.
+ * Returns whether the connection was reset or ended. A request of HTTP/2 is cancelled then, or the
+ * reset is its cause.
  */
 function isReset(error: unknown): boolean {
   const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown };
@@ -240,7 +241,7 @@ function isReset(error: unknown): boolean {
   return isCut || (cause !== undefined && isReset(cause));
 }
 
-/** Well-formed frames with odd contents, sometimes reset half-way. */
+/** Sends well-formed frames with odd contents, and sometimes resets the stream half-way. */
 async function overHttp2(host: TestHost, random: Random): Promise<string> {
   const session = http2.connect(`https://127.0.0.1:${host.https}`, {
     rejectUnauthorized: false,
@@ -275,8 +276,8 @@ async function overHttp2(host: TestHost, random: Random): Promise<string> {
 }
 
 /**
- * Points `os.tmpdir()` to an empty folder; the returned function points it back and tells what was
- * left there.
+ * Makes `os.tmpdir()` an empty folder. The returned function restores it, and returns the files
+ * that were left in the folder.
  */
 async function emptyTemporaryFolder(): Promise<() => Promise<string[]>> {
   const before = process.env.TMPDIR;

@@ -1,12 +1,12 @@
 /**
- * Requests that are nearly right: built from a grammar, then damaged. All text is Latin-1, one
- * character a byte.
+ * Makes requests that are nearly right: it builds them from a grammar, and then damages them. All
+ * text is Latin-1, one character per byte.
  */
 import type { Random } from "./random.ts";
 
 const methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND", "CONNECT", "get", "BREW", ""];
 const bases = ["/fuzz", "/fuzz/echo", "/www", "/odd", "/health/live", "/none", "/up/raw", ""];
-/** Method and path that belong together, so that bodies reach their readers. */
+/** Method and path pairs whose handlers read the body. */
 const readers = [
   ["POST", "/fuzz/form"],
   ["POST", "/fuzz/parts"],
@@ -76,7 +76,7 @@ const badHeaders = [
 ];
 const hosts = ["Host: localhost:80", "Host: [::1", "Host: a b", "Host: ", ""];
 
-/** A request as pieces of bytes, each one written by itself. */
+/** Makes a request as pieces of bytes, which are written separately. */
 export function makeRequest(random: Random): string[] {
   let text = Array.from({ length: random.chance(0.1) ? 1 + random.below(4) : 1 }, () => oneRequest(random)).join("");
   if (random.chance(0.3)) text = damage(random, text);
@@ -191,26 +191,28 @@ function chunk(random: Random, body: string): string {
   return `${text}${random.pick(["0\r\n\r\n", "0\r\n\r\n", "0\r\n\r\n", "0\r\nX-T: 1\r\n\r\n", "0\r\n", "00000\r\n\r\n", ""])}`;
 }
 
-/** One to three small injuries. */
+/** Damages a text in one to three positions. */
 function damage(random: Random, text: string): string {
   let damaged = text;
   for (let n = 1 + random.below(3); n > 0; n--) {
     const at = random.below(damaged.length + 1);
     const length = random.below(12);
-    const kept = damaged.slice(at + length);
+    const remaining = damaged.slice(at + length);
     switch (random.below(4)) {
       case 0:
-        damaged = damaged.slice(0, at) + kept;
+        damaged = damaged.slice(0, at) + remaining;
         break;
       case 1:
         damaged = damaged.slice(0, at) + random.bytes(12) + damaged.slice(at);
         break;
       case 2:
-        damaged = damaged.slice(0, at) + damaged.slice(at, at + length).repeat(1 + random.below(4)) + kept;
+        damaged = damaged.slice(0, at) + damaged.slice(at, at + length).repeat(1 + random.below(4)) + remaining;
         break;
       default:
         damaged =
-          damaged.slice(0, at) + random.pick(["\r\n", "\n", "\0", " ", "\t", ":", "%", "/", "--", "\xff", "0"]) + kept;
+          damaged.slice(0, at) +
+          random.pick(["\r\n", "\n", "\0", " ", "\t", ":", "%", "/", "--", "\xff", "0"]) +
+          remaining;
     }
   }
   return damaged;
@@ -227,7 +229,7 @@ function split(random: Random, text: string): string[] {
   return pieces;
 }
 
-/** Route keys of any shape; most are no keys at all. */
+/** Makes route keys of any shape; most of them are invalid. */
 export function makeRouteKey(random: Random): string {
   const path = random.some(4, () => `/${random.pick([...segments, "*", random.bytes(4)])}`).join("");
   return `${random.pick(["GET", "get", "POST", "*", "", "FOO", random.bytes(3)])}${random.pick([" ", "  ", "", "\t"])}${path}`;

@@ -1,4 +1,4 @@
-/** Random choices that a seed repeats exactly. */
+/** Random choices; the same seed gives exactly the same choices. */
 export class Random {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 up to but not including 1. */
+  /** Returns a number from 0 up to but not including 1. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
@@ -14,12 +14,12 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0 up to but not including `end`. */
+  /** Returns an integer from 0 up to but not including `end`. */
   below(end: number): number {
     return Math.floor(this.next() * end);
   }
 
-  /** True with this probability. */
+  /** Returns true with this probability. */
   chance(probability: number): boolean {
     return this.next() < probability;
   }
@@ -28,12 +28,12 @@ export class Random {
     return choices[this.below(choices.length)] as T;
   }
 
-  /** Up to `most` values from a maker. */
+  /** Makes up to `most` values. */
   some<T>(most: number, make: () => T): T[] {
     return Array.from({ length: this.below(most + 1) }, make);
   }
 
-  /** Text of any bytes, as Latin-1. */
+  /** Returns text of any bytes, as Latin-1. */
   bytes(most: number): string {
     return this.some(most, () => String.fromCharCode(this.below(256))).join("");
   }

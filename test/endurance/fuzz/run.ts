@@ -1,6 +1,6 @@
 /**
  * `npm run test:fuzz -- --seconds 60 [--what host|node|readers|framing|delay] [--seed N] [--from N] [--count N]`:
- * prints a summary for each, and what held the event loop longest; exits 1 on a failure.
+ * prints a summary for each, and the longest block of the event loop. Exits with 1 on a failure.
  */
 import { parseArgs } from "node:util";
 import { targets as readers, worstOf } from "./delay/delay.ts";
@@ -13,7 +13,7 @@ import { fuzzReaders } from "./readers/readers.ts";
 const usage =
   "npm run test:fuzz -- [--seconds 60] [--what host|node|readers|framing|delay] [--seed N] [--from EXCHANGE] [--count N]";
 
-/** Prints what was done; gives what went wrong. */
+/** Prints a summary. Resolves to the failures. */
 const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonly string[]>>> = {
   async host(options) {
     const { statuses, exchanges, healthy, failures, worst } = await fuzz(options);
@@ -25,24 +25,24 @@ const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonl
     const { rounds, failures, worst } = await fuzzNode(options);
     console.log(`node: rounds ${listed(rounds)}`);
     if (failures.length === 0)
-      console.log("node: no crash, no hang, no defect told, what was taken reads as it was sent");
+      console.log("node: no crash, no hang, no defect reported, and stored content reads as it was sent");
     return [...failures, ...judged("node", worst)];
   },
   async readers(options) {
     const { taken, refused, failures } = await fuzzReaders(options);
-    console.log(`readers: ${taken + refused} damaged inputs: ${taken} read, ${refused} refused`);
-    if (failures.length === 0) console.log("readers: no defect, and what was read and written reads as it was written");
+    console.log(`readers: ${taken + refused} damaged inputs: ${taken} read, ${refused} rejected`);
+    if (failures.length === 0) console.log("readers: no defect, and written values read the same again");
     return failures;
   },
   async framing(options) {
     const { inputs, joined, failures } = fuzzFraming(options);
-    console.log(`framing: ${inputs} bodies in chunks, of which the host read ${joined} beside Node's parser`);
+    console.log(`framing: ${inputs} bodies in chunks, of which the host read ${joined} in addition to Node's parser`);
     if (failures.length === 0) console.log("framing: both found the same contents and the same end");
     return failures;
   },
   async delay() {
     const failures: string[] = [];
-    // What the machine can do, while it has just begun.
+    // Measures the speed of the machine while it is idle.
     for (let times = 0; times < 10; times += 1) slowdown();
     for (const reader of readers) {
       const { target, shape, size, ms, slowdown: busy, atOnce } = await worstOf(reader);
@@ -58,13 +58,13 @@ const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonl
 };
 
 /**
- * CPU time of a turn that is a failure, in milliseconds. Clients, several requests at once and the
- * collection of garbage share the loop with what is tested: it is the fourfold of what a single
- * input may take.
+ * CPU time of a turn that counts as a failure in milliseconds. Clients, several requests at once
+ * and the garbage collection share the loop with the tested code: so it is four times the limit for
+ * a single input.
  */
 const MAX_LIVE_TURN_MS = 4 * MAX_TURN_MS;
 
-/** Prints the longest turn; gives what is wrong about it. */
+/** Prints the longest turn. Returns what is wrong with it. */
 function judged(name: string, { ms, during }: WorstTurn): readonly string[] {
   const line = `the longest turn of the event loop took ${ms.toFixed(1)} ms of CPU time, ${during}`;
   if (ms > MAX_LIVE_TURN_MS) return [line];

@@ -1,15 +1,15 @@
-/** Requests for harmful content, and harmful requests: what each may be answered. */
+/** Requests for harmful content, and harmful requests, with the allowed responses. */
 import type { Roots } from "./content.ts";
 
 export interface Attack {
   readonly name: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Statuses that are honest. */
+  /** Allowed statuses. */
   readonly status: readonly number[];
-  /** How the answer ends; `open`: the client leaves after some megabytes. */
+  /** How the response ends. `open`: the client disconnects after some megabytes. */
   readonly end: "whole" | "broken" | "open" | "any";
-  /** Bytes of the body at most. */
+  /** Maximum number of bytes in the body. */
   readonly most?: number;
 }
 
@@ -17,7 +17,7 @@ type Expected = Pick<Attack, "status" | "end" | "most">;
 
 const REFUSED: Expected = { status: [400, 404, 414, 431], end: "whole", most: 80_000 };
 const KIB = 1024;
-/** As long as a request may be, and a little less. */
+/** A little less than the maximum length of a request. */
 const LONG = 15_000;
 
 const expect = (status: number, end: Attack["end"] = "whole", most?: number): Expected => ({
@@ -31,7 +31,7 @@ export function attacks(roots: Roots): Attack[] {
     ...graphs(roots),
     ...paths(roots),
     ...liars(roots),
-    ...steering(roots),
+    ...misleading(roots),
     ...documents(roots),
     ...heads(roots),
     ...hosts(roots),
@@ -177,7 +177,7 @@ function liars(roots: Roots): Attack[] {
   ]);
 }
 
-function steering(roots: Roots): Attack[] {
+function misleading(roots: Roots): Attack[] {
   const tars = Object.keys(roots).filter((name) => name.startsWith("tar "));
   return table([
     ...tars.map(
@@ -288,18 +288,18 @@ function hosts({ tree = "", ...roots }: Roots): Attack[] {
       { host: `${tree}.ipfs.localhost/../../etc` },
     ],
     host("an identity as a host", `${roots["identity 128"]}.ipfs.localhost`, "/"),
-    forwarded("a host that nobody vouches for", `${tree}.ipfs.localhost`),
-    forwarded("hosts that nobody vouches for", `${"a.example, ".repeat(1200)}b`),
-    ["a scheme that nobody vouches for", home, expect(200), { "x-forwarded-proto": "javascript" }],
+    forwarded("a host that no proxy vouches for", `${tree}.ipfs.localhost`),
+    forwarded("hosts that no proxy vouches for", `${"a.example, ".repeat(1200)}b`),
+    ["a scheme that no proxy vouches for", home, expect(200), { "x-forwarded-proto": "javascript" }],
   ]);
 }
 
 function websites(roots: Roots): Attack[] {
   const sites = Object.keys(roots).filter((name) => name.startsWith("site "));
-  const answered: Expected = { status: [200, 301, 302, 404, 500], end: "whole", most: 100_000 };
+  const regular: Expected = { status: [200, 301, 302, 404, 500], end: "whole", most: 100_000 };
   return sites.flatMap((name) => {
     const host = `${roots[name]}.ipfs.localhost`;
-    const at = (what: string, path: string): Line => [`${name}: ${what}`, path, answered, { host }];
+    const at = (what: string, path: string): Line => [`${name}: ${what}`, path, regular, { host }];
     return table([
       at("a short path", "/b"),
       at("a long segment", `/${"a".repeat(LONG - 200)}`),

@@ -1,21 +1,21 @@
 /**
- * Clients as no library makes them: they send what they were told, read as much as they like, and
- * leave.
+ * Clients that behave as no library does: they send exactly what they are given, read as much as
+ * they like, and disconnect.
  */
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { type ClientHttp2Session, connect, constants } from "node:http2";
 import type { Readable } from "node:stream";
 
-export interface Asked {
+export interface ClientCall {
   readonly path: string;
-  /** Bytes after which the client leaves. */
+  /** Number of bytes after which the client disconnects. */
   readonly enough: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Outcome {
-  /** 0: there was none. */
+  /** 0: no response. */
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly bytes: number;
@@ -24,14 +24,14 @@ export interface Outcome {
   readonly start: string;
 }
 
-/** Without an answer for so long it hangs: much longer than any machine takes. */
+/** Timeout for a response: much longer than any machine needs. */
 const PATIENCE_MS = 300_000;
 
 const nothing = { headers: {}, bytes: 0, start: "" } as const;
 const NONE: Outcome = { status: 0, end: "broken", ...nothing };
 
-export async function overHttp1(port: number, { path, headers = {}, enough }: Asked): Promise<Outcome> {
-  const asked = request({
+export async function overHttp1(port: number, { path, headers = {}, enough }: ClientCall): Promise<Outcome> {
+  const sent = request({
     port,
     host: "127.0.0.1",
     path,
@@ -39,13 +39,13 @@ export async function overHttp1(port: number, { path, headers = {}, enough }: As
     agent: false,
     maxHeaderSize: 2 ** 22,
   });
-  const timer = setTimeout(() => asked.destroy(new Error("hangs")), PATIENCE_MS);
-  asked.on("error", () => undefined).end();
+  const timer = setTimeout(() => sent.destroy(new Error("hangs")), PATIENCE_MS);
+  sent.on("error", () => undefined).end();
   try {
-    const [answer] = (await once(asked, "response")) as [IncomingMessage];
-    const read = await taken(answer, enough, () => answer.complete);
-    asked.destroy();
-    return { status: answer.statusCode ?? 0, headers: answer.headers, ...read };
+    const [response] = (await once(sent, "response")) as [IncomingMessage];
+    const read = await taken(response, enough, () => response.complete);
+    sent.destroy();
+    return { status: response.statusCode ?? 0, headers: response.headers, ...read };
   } catch (error) {
     if ((error as Error).message === "hangs") throw error;
     return NONE;
@@ -54,7 +54,7 @@ export async function overHttp1(port: number, { path, headers = {}, enough }: As
   }
 }
 
-/** Requests in one session, and in another once that is broken. */
+/** Sends requests in one session, and in a new one once that is broken. */
 export class Http2Client {
   readonly #port: number;
   #session: ClientHttp2Session | undefined;
@@ -63,11 +63,11 @@ export class Http2Client {
     this.#port = port;
   }
 
-  ask(asked: Asked): Promise<Outcome> {
+  ask(call: ClientCall): Promise<Outcome> {
     if (this.#session === undefined || this.#session.closed || this.#session.destroyed) {
       this.#session = openSession(this.#port);
     }
-    return inSession(this.#session, asked);
+    return inSession(this.#session, call);
   }
 
   close(): void {
@@ -85,7 +85,7 @@ function openSession(port: number): ClientHttp2Session {
   return session.on("error", () => undefined);
 }
 
-async function inSession(session: ClientHttp2Session, { path, headers = {}, enough }: Asked): Promise<Outcome> {
+async function inSession(session: ClientHttp2Session, { path, headers = {}, enough }: ClientCall): Promise<Outcome> {
   const { host, ...others } = headers;
   const stream = session.request(
     { ":path": path, ...(host === undefined ? {} : { ":authority": host }), ...others },
@@ -127,22 +127,22 @@ async function taken(
   return { bytes, start, end: isWhole() ? "whole" : "broken" };
 }
 
-/** A client that asks and reads nothing of the answer. */
+/** A client that sends a request and reads nothing of the response. */
 export interface SlowReader {
-  /** Resolves when the answer has begun, with its status. */
+  /** Resolves to the status when the response has begun. */
   readonly begun: Promise<number>;
   leave(): void;
 }
 
 export function slowReader(port: number, path: string): SlowReader {
-  const asked = request({ port, host: "127.0.0.1", path, agent: false });
+  const sent = request({ port, host: "127.0.0.1", path, agent: false });
   const begun = new Promise<number>((resolve) => {
-    asked.once("response", (answer) => {
-      answer.on("error", () => undefined);
-      resolve(answer.statusCode ?? 0);
+    sent.once("response", (response) => {
+      response.on("error", () => undefined);
+      resolve(response.statusCode ?? 0);
     });
-    asked.once("error", () => resolve(0));
+    sent.once("error", () => resolve(0));
   });
-  asked.on("error", () => undefined).end();
-  return { begun, leave: () => void asked.destroy() };
+  sent.on("error", () => undefined).end();
+  return { begun, leave: () => void sent.destroy() };
 }

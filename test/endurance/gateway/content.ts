@@ -1,4 +1,4 @@
-/** Content that somebody made to do harm, as blocks that are stored as they are. */
+/** Harmful content, as blocks that are stored as they are. */
 import { CID } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
 import { buildOrdered, entryKey } from "#node/content/unixfs/directory.ts";
@@ -13,13 +13,13 @@ export interface ContentSize {
   readonly levels: number;
   /** Entries of the directory that is a HAMT. */
   readonly entries: number;
-  /** Blocks of 1 MiB that a path leads through. */
+  /** Number of blocks of 1 MiB that a path leads through. */
   readonly heavy: number;
-  /** Bytes of a document that is nothing but brackets. */
+  /** Bytes of a document of nested brackets. */
   readonly abyss: number;
 }
 
-/** CIDs and names, by what they are. */
+/** CIDs and names by their description. */
 export type Roots = Readonly<Record<string, string>>;
 
 const RAW = 0x55;
@@ -27,7 +27,7 @@ const DAG_CBOR = 0x71;
 const DAG_JSON = 0x0129;
 const DAG_PB = 0x70;
 const MIB = 2 ** 20;
-/** Of graphs that double with each level. */
+/** Levels of graphs that double with each level. */
 const DOUBLED = 33;
 const BATCH = 1000;
 
@@ -38,9 +38,9 @@ interface Block {
 
 class Maker {
   readonly #store: Node["lowLevel"]["blocks"];
-  #held: Block[] = [];
+  #pending: Block[] = [];
   #bytes = 0;
-  /** A hundred letters. */
+  /** A block of a hundred letters. */
   leaf!: CID;
 
   constructor({ lowLevel }: Node) {
@@ -54,17 +54,17 @@ class Maker {
   }
 
   async take(block: Block): Promise<void> {
-    this.#held.push(block);
+    this.#pending.push(block);
     this.#bytes += block.bytes.length;
-    if (this.#held.length >= BATCH || this.#bytes > 8 * MIB) await this.end();
+    if (this.#pending.length >= BATCH || this.#bytes > 8 * MIB) await this.end();
   }
 
-  /** Stores what is held. */
+  /** Stores the pending blocks. */
   async end(): Promise<void> {
-    const held = this.#held;
-    this.#held = [];
+    const pending = this.#pending;
+    this.#pending = [];
     this.#bytes = 0;
-    await this.#store.put(held);
+    await this.#store.put(pending);
   }
 
   node(unixfs: Unixfs, links: readonly DagPbLink[]): Promise<CID> {
@@ -87,7 +87,7 @@ class Maker {
 
 const link = (Hash: CID, Name = "", Tsize = 100): DagPbLink => ({ Name, Hash, Tsize });
 
-/** Stores all of it. */
+/** Stores all harmful content. */
 export async function harmful(node: Node, { levels, entries, heavy, abyss }: ContentSize): Promise<Roots> {
   const make = new Maker(node);
   make.leaf = await make.put(RAW, new Uint8Array(100).fill(97));
@@ -95,7 +95,7 @@ export async function harmful(node: Node, { levels, entries, heavy, abyss }: Con
     ...(await doubled(make)),
     ...(await chains(make, levels)),
     ...(await liars(make)),
-    ...(await steering(make)),
+    ...(await misleading(make)),
     ...(await nested(make, abyss)),
     ...(await large(make, heavy)),
     hamt: await hamt(make, entries),
@@ -111,7 +111,7 @@ export async function harmful(node: Node, { levels, entries, heavy, abyss }: Con
   return { ...roots, ...(await loops(node)), ...identities() };
 }
 
-/** Graphs whose blocks are few, and whose paths are more than there are atoms. */
+/** Graphs of few blocks with more paths than there are atoms. */
 async function doubled(make: Maker) {
   const nothing = await make.put(RAW, new Uint8Array());
   let file = make.leaf;
@@ -135,7 +135,7 @@ async function doubled(make: Maker) {
 
 const emptyShard: Unixfs = { type: "HAMTShard", hashType: 0x22, fanout: 256 };
 
-/** What has one link, which has one link, and so on. */
+/** Chains: each node has one link, to the next one. */
 async function chains(make: Maker, levels: number) {
   let road = make.leaf;
   let shaft = make.leaf;
@@ -148,7 +148,7 @@ async function chains(make: Maker, levels: number) {
   return { road, shaft, cbor };
 }
 
-/** Nodes that say other sizes than there are. */
+/** Nodes with wrong sizes. */
 async function liars(make: Maker) {
   const { leaf } = make;
   const nothing = await make.put(RAW, new Uint8Array());
@@ -168,8 +168,8 @@ async function liars(make: Maker) {
   };
 }
 
-/** Names that lead elsewhere, or make what shows them say something else. */
-async function steering(make: Maker) {
+/** Names that lead elsewhere, or that mislead pages and headers which show them. */
+async function misleading(make: Maker) {
   const { leaf } = make;
   const symlink = (target: string) => make.node({ type: "Symlink", data: Buffer.from(target) }, []);
   return {
@@ -193,7 +193,7 @@ async function steering(make: Maker) {
   };
 }
 
-/** Documents that are nested deep, or have names as long as they are. */
+/** Documents that are nested deeply, or have very long names. */
 async function nested(make: Maker, abyss: number) {
   const depth = 9_990;
   return {
@@ -238,7 +238,7 @@ async function loops(node: Node): Promise<Roots> {
   return { one, alone };
 }
 
-/** CIDs that are their content. */
+/** CIDs that contain their content. */
 function identities(): Roots {
   const sized = (size: number) => String(CID.createV1(RAW, createDigest(0, new Uint8Array(size).fill(97))));
   return { "identity 128": sized(128), "identity 129": sized(129), "identity 100K": sized(100_000) };

@@ -1,6 +1,6 @@
 /**
- * A gateway that is asked for content made to do harm, and by clients that mean it: what it
- * answers, holds, and has left.
+ * Tests a gateway with harmful content and hostile clients: its responses, its memory, and what is
+ * left afterwards.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -8,38 +8,36 @@ import { fileURLToPath } from "node:url";
 import { type Attack, attacks } from "./attacks.ts";
 import { Http2Client, type Outcome, overHttp1, slowReader } from "./client.ts";
 import type { ContentSize, Roots } from "./content.ts";
-import type { Asked, Figures, Left, Ready } from "./server.ts";
+import type { Instruction, Left, Ready, ServerMetrics } from "./server.ts";
 
 export interface HostileSettings {
   readonly content: ContentSize;
-  /** Bytes after which clients leave an answer that has no end. */
+  /** Number of bytes after which clients disconnect from an endless response. */
   readonly enough: number;
   /**
-   * All attacks, each over HTTP/1.1 and over HTTP/2; else half of them, over one of these by turns.
+   * Whether to run all attacks, each over HTTP/1.1 and over HTTP/2. Otherwise half of them run,
+   * alternating between the two.
    */
   readonly all: boolean;
-  /** Clients at a time that read nothing, of each kind. */
+  /** Number of clients of each kind at the same time that read nothing. */
   readonly readers: number;
   readonly kinds: number;
-  /** Measure how long the event loop is held, which keeps a core busy. */
+  /** Whether to measure how long the event loop is blocked, which keeps a core busy. */
   readonly turns: boolean;
   readonly report?: (line: string) => void;
 }
 
 export interface HostileOutcome {
-  readonly asked: number;
-  /** Answers that are not honest, and what is left. */
+  readonly requests: number;
+  /** Wrong responses, and resources that are left. */
   readonly failures: readonly string[];
-  /**
-   * Bytes of the process at most, beyond those that it had before: with all attacks, and with the
-   * slow readers.
-   */
+  /** Maximum growth of the process in bytes: with all attacks, and with the slow readers. */
   readonly memory: { readonly attacks: number; readonly readers: number };
-  /** Milliseconds of CPU time for which the event loop was held, at most. */
+  /** Maximum CPU time in milliseconds for which the event loop was blocked. */
   readonly turn: number;
 }
 
-/** Bytes of an answer that is to be read to its end. */
+/** Maximum number of bytes of a response that is read to its end. */
 const MAX_WHOLE = 32 * 2 ** 20;
 const program = fileURLToPath(new URL("server.ts", import.meta.url));
 const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`;
@@ -52,8 +50,8 @@ class Server {
     this.#child = fork(program, [JSON.stringify(content), String(turns)], { execArgv });
   }
 
-  /** @throws Error when the process ends instead */
-  async told<T>(asked?: Asked): Promise<T> {
+  /** @throws Error if the process ends instead */
+  async request<T>(instruction?: Instruction): Promise<T> {
     const over = new AbortController();
     const signal = over.signal;
     const ended = once(this.#child, "exit", { signal }).then(([code]) =>
@@ -61,24 +59,24 @@ class Server {
     );
     ended.catch(() => undefined);
     try {
-      const answered = once(this.#child, "message", { signal });
-      answered.catch(() => undefined);
-      if (asked !== undefined) this.#child.send(asked);
-      const [message] = await Promise.race([answered, ended]);
+      const received = once(this.#child, "message", { signal });
+      received.catch(() => undefined);
+      if (instruction !== undefined) this.#child.send(instruction);
+      const [message] = await Promise.race([received, ended]);
       return message as T;
     } finally {
       over.abort();
     }
   }
 
-  figures(collect = false): Promise<Figures> {
-    return this.told({ ask: "figures", collect });
+  metrics(collect = false): Promise<ServerMetrics> {
+    return this.request({ ask: "metrics", collect });
   }
 
-  /** Resolves when the process has ended by itself: nothing holds it. */
+  /** Resolves when the process has ended by itself, because nothing keeps it alive. */
   async stopped(): Promise<void> {
     const ended = once(this.#child, "exit");
-    this.#child.send({ ask: "stop" } satisfies Asked);
+    this.#child.send({ ask: "stop" } satisfies Instruction);
     await ended;
   }
 
@@ -91,19 +89,19 @@ export async function hostile(settings: HostileSettings): Promise<HostileOutcome
   const { content, turns, readers, report = () => undefined } = settings;
   const server = new Server(content, turns);
   try {
-    const ready = await server.told<Ready>();
+    const ready = await server.request<Ready>();
     const failures: string[] = [];
-    const rest = await settledFigures(server);
-    const { asked, most, turn } = await attackAll(server, ready, settings, failures);
+    const rest = await settledMetrics(server);
+    const { requests, most, turn } = await attackAll(server, ready, settings, failures);
     report(
-      `${asked} requests, ${mebibytes(most - rest.memory)} more at most, event loop held for ${Math.round(turn)} ms at most`,
+      `${requests} requests, at most ${mebibytes(most - rest.memory)} more memory, event loop blocked for at most ${Math.round(turn)} ms`,
     );
-    const before = await server.figures(true);
+    const before = await server.metrics(true);
     const slow = await readSlowly(server, ready, settings, failures);
-    report(`${readers} slow readers of each kind, ${mebibytes(slow - before.memory)} more at most`);
+    report(`${readers} slow readers of each kind, at most ${mebibytes(slow - before.memory)} more memory`);
     failures.push(...(await leftovers(server, rest, ready.roots)));
     await server.stopped();
-    return { asked, failures, turn, memory: { attacks: most - rest.memory, readers: slow - before.memory } };
+    return { requests, failures, turn, memory: { attacks: most - rest.memory, readers: slow - before.memory } };
   } finally {
     server.kill();
   }
@@ -115,7 +113,7 @@ async function attackAll(
   { enough, all, report = () => undefined }: HostileSettings,
   failures: string[],
 ) {
-  let asked = 0;
+  let requests = 0;
   let most = 0;
   let longest = 0;
   let faults = 0;
@@ -128,12 +126,12 @@ async function attackAll(
       { name: "HTTP/2", ask: () => http2.ask(what) },
     ];
     for (const { name, ask } of all ? ways : ways.filter((_, way) => way === at % 2)) {
-      asked += 1;
+      requests += 1;
       const found = await ask().then(
         (outcome) => faultsOf(attack, outcome),
         (error: Error) => [error.message],
       );
-      const { memory, turn, faults: logged } = await server.figures();
+      const { memory, turn, faults: logged } = await server.metrics();
       if (turn > 50) report(`${Math.round(turn)} ms: ${attack.name}, ${name}`);
       found.push(...logged.slice(faults));
       faults = logged.length;
@@ -143,24 +141,26 @@ async function attackAll(
     }
   }
   http2.close();
-  return { asked, most, turn: longest };
+  return { requests, most, turn: longest };
 }
 
-/** What is wrong with an answer. */
+/** Returns what is wrong with a response. */
 function faultsOf(
   { status, end, most }: Attack,
   { status: got, end: ended, bytes, headers, start }: Outcome,
 ): string[] {
   const faults: string[] = [];
   if (!status.includes(got)) faults.push(`status ${got}: ${start.slice(0, 300)}`);
-  if (end === "whole" && ended !== "whole") faults.push(`the answer is ${ended} after ${bytes} bytes`);
+  if (end === "whole" && ended !== "whole") faults.push(`the response is ${ended} after ${bytes} bytes`);
   if (most !== undefined && bytes > most) faults.push(`${bytes} bytes`);
   if ("set-cookie" in headers) faults.push("it sets a cookie");
-  if (start.includes("\u202e") || /<script>alert/.test(start)) faults.push("what is in names steers the page");
+  if (start.includes("\u202e") || /<script>alert/.test(start)) faults.push("names change the page");
   return faults;
 }
 
-/** The most memory with any kind of them, while others are answered. */
+/**
+ * Resolves to the highest memory with slow readers of each kind, while other clients get responses.
+ */
 async function readSlowly(
   server: Server,
   { http, roots }: Ready,
@@ -183,9 +183,9 @@ async function readSlowly(
     for (let others = 0; others < 10; others += 1) {
       const { status, bytes } = await overHttp1(http, { path: `/ipfs/${roots.hamt}/file-${others}`, enough: 1000 });
       if (status !== 200 || bytes !== 100)
-        failures.push(`others beside slow readers: status ${status}, ${bytes} bytes`);
+        failures.push(`other clients during slow readers: status ${status}, ${bytes} bytes`);
     }
-    const { memory } = await server.figures(true);
+    const { memory } = await server.metrics(true);
     report(`${mebibytes(memory)} with ${count} slow readers of ${kind.slice(-30)}`);
     most = Math.max(most, memory);
     for (const reader of readers) reader.leave();
@@ -193,19 +193,19 @@ async function readSlowly(
   return most;
 }
 
-/** Files and sockets are closed soon after the clients have gone. */
-async function settledFigures(server: Server, files = Number.POSITIVE_INFINITY): Promise<Figures> {
+/** Files and sockets are closed soon after the clients have disconnected. */
+async function settledMetrics(server: Server, files = Number.POSITIVE_INFINITY): Promise<ServerMetrics> {
   for (let left = 100; ; left -= 1) {
-    const figures = await server.figures(true);
-    if (figures.files <= files || left === 0) return figures;
+    const metrics = await server.metrics(true);
+    if (metrics.files <= files || left === 0) return metrics;
   }
 }
 
-async function leftovers(server: Server, rest: Figures, roots: Roots): Promise<string[]> {
+async function leftovers(server: Server, rest: ServerMetrics, roots: Roots): Promise<string[]> {
   const left: string[] = [];
-  const { files } = await settledFigures(server, rest.files);
+  const { files } = await settledMetrics(server, rest.files);
   if (files > rest.files) left.push(`${files} open files, of ${rest.files}`);
-  const { pins } = await server.told<Left>({ ask: "left" });
+  const { pins } = await server.request<Left>({ ask: "left" });
   const attacked = new Set(Object.values(roots));
   for (const pin of pins) if (attacked.has(pin)) left.push(`${pin} is pinned`);
   return left;

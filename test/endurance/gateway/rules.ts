@@ -1,7 +1,4 @@
-/**
- * Files `_redirects` of nearly 64 KiB: for each, what makes a matcher that tries again and again
- * work for ever.
- */
+/** Files `_redirects` of nearly 64 KiB. Each would make a backtracking matcher work forever. */
 
 export interface Catastrophe {
   readonly rules: string;
@@ -11,7 +8,7 @@ export interface Catastrophe {
 
 const MAX = 65_536;
 
-/** As many lines as there is room for. */
+/** Returns as many lines as fit. */
 function lines(line: (at: number) => string, room = MAX): string {
   let text = "";
   for (let at = 0; ; at += 1) {
@@ -21,7 +18,7 @@ function lines(line: (at: number) => string, room = MAX): string {
   }
 }
 
-/** A name of few characters for each number. */
+/** Returns a short name for each number. */
 const short = (at: number): string => at.toString(36);
 
 const names = (count: number): string => Array.from({ length: count }, (_, at) => `/:${short(at)}`).join("");

@@ -1,6 +1,4 @@
-/**
- * The gateway under attack, in a process of its own, which tells whoever started it how it fares.
- */
+/** The gateway under attack in a process of its own, which reports its state to its parent. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { NodeModule } from "modhost/node";
@@ -15,26 +13,23 @@ export interface Ready {
   readonly roots: Roots;
 }
 
-export interface Figures {
-  /** Bytes of the process itself: heap, buffers, libraries' own. */
+export interface ServerMetrics {
+  /** Bytes of the process itself: heap, buffers and memory of libraries. */
   readonly memory: number;
-  /**
-   * Milliseconds of CPU time for which the event loop was held in one piece, at most, since the
-   * last call.
-   */
+  /** Maximum CPU time in milliseconds for which the event loop was blocked since the last call. */
   readonly turn: number;
   readonly files: number;
-  /** Lines of the log about faults of the server. */
+  /** Log lines about faults of the server. */
   readonly faults: readonly string[];
 }
 
-/** Told once nobody holds the lock of the store any more. */
+/** Pins that are left. Sent once nobody has the lock of the store. */
 export interface Left {
   readonly pins: readonly string[];
 }
 
-export interface Asked {
-  readonly ask: "figures" | "left" | "stop";
+export interface Instruction {
+  readonly ask: "metrics" | "left" | "stop";
   readonly collect?: boolean;
 }
 
@@ -55,8 +50,8 @@ const host = await startHost({
 });
 const meter = measured === "true" ? new LoopMeter() : undefined;
 
-async function figures(collect: boolean): Promise<Figures> {
-  // Buffers are freed after the first, in a thread of its own.
+async function metrics(collect: boolean): Promise<ServerMetrics> {
+  // The first collection releases buffers; another thread frees them later.
   for (let times = collect ? 3 : 0; times > 0; times -= 1) {
     (globalThis as { gc?: () => void }).gc?.();
     await new Promise((go) => setTimeout(go, 20));
@@ -75,13 +70,13 @@ async function figures(collect: boolean): Promise<Figures> {
 
 async function left(): Promise<Left> {
   const { lock } = (node as NodeModule).lowLevel;
-  // Nobody reads or adds any more.
+  // Waits until nobody reads or adds.
   (await lock.acquireExclusive(undefined))();
   return { pins: await Array.fromAsync((node as NodeModule).pin.ls(), ({ cid }) => String(cid)) };
 }
 
-process.on("message", async ({ ask, collect = false }: Asked) => {
-  if (ask === "figures") process.send?.(await figures(collect));
+process.on("message", async ({ ask, collect = false }: Instruction) => {
+  if (ask === "metrics") process.send?.(await metrics(collect));
   else if (ask === "left") process.send?.(await left());
   else {
     meter?.stop();
@@ -89,6 +84,6 @@ process.on("message", async ({ ask, collect = false }: Asked) => {
     process.disconnect();
   }
 });
-// Whoever started it has gone.
+// The parent has ended.
 process.once("disconnect", () => process.exit());
 process.send?.({ http: host.http, https: host.https, roots } satisfies Ready);

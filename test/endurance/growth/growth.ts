@@ -1,6 +1,6 @@
 /**
- * One node that is given ever more entries: how many come out again, and what memory it takes
- * meanwhile.
+ * Adds more and more entries to a node, and measures how many are listed and how much memory that
+ * takes.
  */
 import { readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
@@ -12,33 +12,32 @@ import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 export interface Step {
   readonly name: string;
   readonly seconds: number;
-  /** Bytes that the process itself held at most: heap, buffers, libraries' own. */
+  /** Maximum bytes of the process itself: heap, buffers and memory of libraries. */
   readonly own: number;
-  /**
-   * Bytes of mapped files that were in memory at most, which the system takes back when it needs
-   * them.
-   */
+  /** Maximum bytes of mapped files in memory, which the system reclaims when it needs them. */
   readonly mapped: number;
 }
 
 export interface GrowthSettings {
-  /** Folder of the data; empty. */
+  /** An empty folder for the data. */
   readonly folder: string;
-  /** Files in the directory, and pins. */
+  /** Number of files in the directory, and of pins. */
   readonly entries: number;
-  /** For the server's Node. */
+  /** Flags for the server's Node. */
   readonly nodeFlags?: readonly string[];
-  /** Told of each step. */
+  /** Called after each step. */
   readonly report?: (step: Step) => void;
 }
 
-/** So long a reader looks away, in milliseconds. */
+/** Milliseconds for which a lazy reader pauses. */
 const idle = 500;
 const boundary = "----------------------------growth4096";
 const end = `--${boundary}--\r\n`;
 const partsAtOnce = 256;
 
-/** The files of a directory, or single ones; contents and names are all different. */
+/**
+ * Makes a body with the files of a directory, or with single files. All contents and names differ.
+ */
 function* body(entries: number, folder: string): Generator<Buffer> {
   const part = (name: string, type: string, content: string) =>
     `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${encodeURIComponent(name)}"\r\nContent-Type: ${type}\r\n\r\n${content}\r\n`;
@@ -54,20 +53,20 @@ function* body(entries: number, folder: string): Generator<Buffer> {
   yield Buffer.from(end);
 }
 
-/** An answer of 200, to be read while it comes. */
+/** Makes a call that must succeed, and resolves to the response, which is read later. */
 async function call(url: string, path: string, upload?: Iterable<Buffer>): Promise<IncomingMessage> {
   const headers = upload === undefined ? {} : { "content-type": `multipart/form-data; boundary=${boundary}` };
   const sent = request(`${url}/api/v0/${path}`, { method: "POST", headers, agent: false });
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   sent.on("response", resolve).on("error", reject);
   pipeline(Readable.from(upload ?? []), sent).catch(reject);
-  const answer = await promise;
-  if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}: ${await textOf(answer)}`);
-  return answer;
+  const response = await promise;
+  if (response.statusCode !== 200) throw new Error(`${path}: status ${response.statusCode}: ${await textOf(response)}`);
+  return response;
 }
 
-async function textOf(answer: IncomingMessage): Promise<string> {
-  return Buffer.concat(await Array.fromAsync(answer as AsyncIterable<Buffer>)).toString();
+async function textOf(response: IncomingMessage): Promise<string> {
+  return Buffer.concat(await Array.fromAsync(response as AsyncIterable<Buffer>)).toString();
 }
 
 interface Counted {
@@ -76,15 +75,12 @@ interface Counted {
   readonly tail: string;
 }
 
-/**
- * How often `mark` stands in an answer. A reader that is `lazy` looks away for a while at its
- * beginning.
- */
-async function count(answer: IncomingMessage, mark: string, lazy = false): Promise<Counted> {
+/** Counts how often `mark` occurs in a response. A `lazy` reader pauses at its beginning. */
+async function count(response: IncomingMessage, mark: string, lazy = false): Promise<Counted> {
   let found = 0;
   let tail = "";
   let isFirst = lazy;
-  for await (const piece of answer as AsyncIterable<Buffer>) {
+  for await (const piece of response as AsyncIterable<Buffer>) {
     if (isFirst) await pause(idle);
     isFirst = false;
     const text = tail + piece.toString("latin1");
@@ -92,12 +88,12 @@ async function count(answer: IncomingMessage, mark: string, lazy = false): Promi
     found += text.split(mark).length - before;
     tail = text.slice(-400);
   }
-  const late = answer.trailers["x-stream-error"];
-  if (late !== undefined) throw new Error(`the answer failed late: ${late}`);
+  const late = response.trailers["x-stream-error"];
+  if (late !== undefined) throw new Error(`the response failed late: ${late}`);
   return { count: found, tail };
 }
 
-/** Watches the memory of a process while something is done. */
+/** Measures the memory of a process while a function runs. */
 async function watched<T>(pid: number, work: () => Promise<T>): Promise<readonly [T, Omit<Step, "name">]> {
   let own = 0;
   let mapped = 0;
@@ -119,10 +115,9 @@ async function watched<T>(pid: number, work: () => Promise<T>): Promise<readonly
 }
 
 /**
- * Adds a directory and as many pinned files, and lists all that in every way. Needs Linux, whose
- * `/proc` tells memory.
- *
- * @throws Error when a list has not as many entries as it should have
+ * Adds a directory and as many pinned files, and lists all of them in every way. Needs Linux, whose
+ * `/proc` reports memory.
+ * @throws Error if a list has the wrong number of entries
  */
 export async function grow(settings: GrowthSettings): Promise<readonly Step[]> {
   const { folder, entries, nodeFlags = [], report = () => {} } = settings;
@@ -131,12 +126,12 @@ export async function grow(settings: GrowthSettings): Promise<readonly Step[]> {
   const steps: Step[] = [];
 
   async function step(name: string, expected: number, work: () => Promise<Counted>): Promise<string> {
-    const [{ count: found, tail }, figures] = await watched(pid, work);
+    const [{ count: found, tail }, usage] = await watched(pid, work);
     if (found < expected || found > expected * 1.5 + 10_000) {
       throw new Error(`${name}: ${found} entries instead of ${expected}; the end is ${tail}`);
     }
-    steps.push({ name, ...figures });
-    report({ name, ...figures });
+    steps.push({ name, ...usage });
+    report({ name, ...usage });
     return tail;
   }
   const list = (path: string, mark: string, expected = entries) =>

@@ -1,6 +1,6 @@
 /**
  * `npm run test:growth -- [--entries N] [--heap MIB]`: the long form. Node lets its heap grow as
- * long as there is memory: with a bound, what is alive shows.
+ * long as there is memory. With a limit, the size of the live data is visible.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * What is left in the engines when every host has ended: no damage, and after a sweep no object
- * that nothing lists.
+ * Checks the engines when every host has ended: nothing is damaged, and after a sweep every object
+ * is listed.
  */
 import { join } from "node:path";
 import connect from "postgres";
@@ -38,7 +38,7 @@ export async function auditStore(folder: string, settings: StoreSettings): Promi
   }
 }
 
-/** As if the leases of hosts that were killed had run out. */
+/** Ends the leases of killed hosts early. */
 async function endSessions(settings: string): Promise<void> {
   const { url, addresses, schema } = sqlSettings(settings);
   const failures: unknown[] = [];
@@ -48,11 +48,11 @@ async function endSessions(settings: string): Promise<void> {
       await sql`update ${sql(schema)}.sessions set lease = clock_timestamp()`;
       return;
     } catch (error) {
-      // Another one takes writes.
+      // This database is a standby: another one accepts writes.
       failures.push(error);
     } finally {
       await sql.end();
     }
   }
-  throw new AggregateError(failures, "no database takes writes");
+  throw new AggregateError(failures, "no database accepts writes");
 }

@@ -1,6 +1,6 @@
 /**
- * Hosts of one store work for minutes while engines fail and come back: what they answer, and what
- * is left of it in them.
+ * Hosts of one store work for minutes while engines fail and recover. Checks their responses, and
+ * what is left in the engines.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StoreSettings } from "#test/support/engines/shared_store.ts";
@@ -10,8 +10,8 @@ import type { Disturbance } from "./disturbances.ts";
 import { History } from "./history.ts";
 import { Hosts } from "./hosts.ts";
 import { grown, line } from "./leaks/growth.ts";
-import { type Figures, GIVING_BACK, heldBy, StoreFigures } from "./leaks/held.ts";
 import { type Leak, leaking } from "./leaks/plant.ts";
+import { GIVING_BACK, StoreUsage, type Usage, usageOf } from "./leaks/usage.ts";
 import { disturbed, Load } from "./load.ts";
 import { EMPTY_DIRECTORY, observe } from "./observe.ts";
 import { Pace } from "./pace.ts";
@@ -25,7 +25,7 @@ export interface ChurnOptions {
   readonly hosts: number;
   readonly next: (random: Random) => Disturbance;
   readonly report: (line: string) => void;
-  /** Hosts, by name, that leak on purpose: `LEAK_RATE` MiB in a minute. */
+  /** Hosts, by name, that leak `LEAK_RATE` MiB per minute on purpose. */
   readonly leaks?: Readonly<Record<string, Leak>>;
 }
 
@@ -33,27 +33,27 @@ export interface ChurnResult {
   readonly acknowledged: number;
   readonly refused: number;
   /**
-   * Of those, while no engine was disturbed: the machine was too busy for the database to answer in
-   * time.
+   * Rejected calls while no engine was disturbed: the machine was too busy for the database to
+   * respond in time.
    */
   readonly slowed: number;
-  /** What is wrong with answers, and with what was left in the store. */
+  /** Wrong responses, and wrong contents of the store. */
   readonly wrong: readonly string[];
-  /** What grew. */
+  /** Resources that grew. */
   readonly grown: readonly string[];
 }
 
 const MINUTE_MS = 60_000;
-/** Calls that are made while an engine is away. */
+/** Number of calls while an engine is unavailable. */
 const CALLS = 12;
-/** What is kept of the log, as the time is short. */
-const KEPT_COMMITS = 500;
-const KEPT_SECONDS = 30;
-/** MiB in a minute: of 1.4 GiB a day an operator should hear. */
+/** Commits and seconds of the log that are retained. They are low, because the run is short. */
+const RETAINED_COMMITS = 500;
+const RETAINED_SECONDS = 30;
+/** MiB per minute, or 1.4 GiB per day: an operator should be warned of that. */
 const LEAK_RATE = 1;
 /**
- * Hosts keep connections to the object store for 4 s, and buffers of what they fetch for 5 s, after
- * they were last used.
+ * Hosts close connections to the object store 4 s after their last use, and free buffers of fetched
+ * objects after 5 s.
  */
 const LET_GO_MS = 6000;
 
@@ -62,14 +62,14 @@ export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
   const random = new Random(seed);
   const history = new History();
   const hosts = new Hosts(folder, store, {
-    flags: [`--import=${new URL("leaks/tell.ts", import.meta.url)}`],
+    flags: [`--import=${new URL("leaks/report_usage.ts", import.meta.url)}`],
     env: (name) => ({ ...GIVING_BACK, ...(leaks[name] && leaking(leaks[name], LEAK_RATE)) }),
   });
   using pace = new Pace(store.sql);
   const works = new Works(history, random, { hosts: () => hosts.all, collecting: true, pace });
-  await using figures = new StoreFigures(store);
-  const looks = new Map<string, Figures[]>();
-  const look = (who: string, found: Figures, minute: number) => {
+  await using usage = new StoreUsage(store);
+  const looks = new Map<string, Usage[]>();
+  const look = (who: string, found: Usage, minute: number) => {
     looks.set(who, [...(looks.get(who) ?? []), found]);
     report(`minute ${minute}, ${who}: ${line(found)}`);
   };
@@ -87,13 +87,13 @@ export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
       await load[Symbol.asyncDispose]();
       works.disturbed = false;
       await observe(hosts.all, works, history);
-      await figures.trim(KEPT_COMMITS, KEPT_SECONDS);
+      await usage.trim(RETAINED_COMMITS, RETAINED_SECONDS);
       report(
         `minute ${minute}, ${disturbance.name}: ${history.acknowledged} changes, ${works.refused} refused, ${history.wrong.length} wrong`,
       );
       await sleep(LET_GO_MS);
-      for (const { name, server } of hosts.all) look(name, await heldBy(server.pid, hosts.folderOf(name)), minute);
-      look("the store", await figures.all(), minute);
+      for (const { name, server } of hosts.all) look(name, await usageOf(server.pid, hosts.folderOf(name)), minute);
+      look("the store", await usage.all(), minute);
     }
   } finally {
     await hosts[Symbol.asyncDispose]();

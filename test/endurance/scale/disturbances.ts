@@ -1,4 +1,4 @@
-/** What happens to the engines of a store while hosts work. */
+/** Disturbs the engines of a store while hosts work. */
 import { atRandom, FaultyHttp, type HttpFault, INTERNAL_ERROR, SLOW_DOWN } from "#test/support/engines/faulty_http.ts";
 import { Postgres } from "#test/support/engines/postgres.ts";
 import { type StoreSettings, sharedStore } from "#test/support/engines/shared_store.ts";
@@ -7,29 +7,32 @@ import type { Random } from "../fuzz/random.ts";
 export interface Disturbance {
   readonly name: string;
   begin(): Promise<void>;
-  /** The engine works again. */
+  /** Resolves when the engine works again. */
   end(): Promise<void>;
 }
 
 const FAULTS: readonly HttpFault[] = [SLOW_DOWN, INTERNAL_ERROR, "reset", "lost", "truncated"];
-/** Of requests. */
+/** Share of faulty requests. */
 const FAULTY = 0.2;
 const SLOW_MS = 300;
-/** For which objects of merged segments stay: hosts meet some that are gone. */
+/**
+ * Seconds for which objects of merged segments remain. It is low, so that hosts meet objects that
+ * no longer exist.
+ */
 const GRACE_SECONDS = 10;
-/** Bytes in a second. */
+/** Bytes per second. */
 const TRICKLE = 1024;
 
 /**
- * A store of its own engines: PostgreSQL with a standby that commits wait for, and an S3 server
- * behind a proxy.
+ * The engines of a store: PostgreSQL with a standby for which commits wait, and an S3 server behind
+ * a proxy.
  */
 export class Engines implements AsyncDisposable {
   readonly settings: StoreSettings;
   readonly #proxy: FaultyHttp;
   readonly #standby: Postgres;
   #sql: Postgres;
-  /** Left of this turn. */
+  /** Disturbances that have not occurred in this turn yet. */
   #left: Disturbance[] = [];
 
   private constructor(settings: StoreSettings, proxy: FaultyHttp, sql: Postgres, standby: Postgres) {
@@ -48,7 +51,7 @@ export class Engines implements AsyncDisposable {
     return new Engines({ ...settings, endpoint: proxy.endpoint, sql: url, grace: GRACE_SECONDS }, proxy, sql, standby);
   }
 
-  /** Without an end: nothing of a primary that was lost comes back. */
+  /** This disturbance does not end: a lost primary does not come back. */
   get failover(): Disturbance {
     return {
       name: "PostgreSQL fails over to its standby",
@@ -61,7 +64,7 @@ export class Engines implements AsyncDisposable {
     };
   }
 
-  /** One of those that end: each comes once before any comes again. */
+  /** Chooses a disturbance that ends. Each occurs once before any occurs again. */
   next(random: Random): Disturbance {
     if (this.#left.length === 0) this.#left = this.#all(random);
     const [next] = this.#left.splice(random.below(this.#left.length), 1);
@@ -74,7 +77,7 @@ export class Engines implements AsyncDisposable {
       { name: "PostgreSQL stops", begin: () => this.#sql.stop(), end: start },
       { name: "PostgreSQL is killed", begin: () => this.#sql.kill(), end: start },
       {
-        name: "PostgreSQL stands still",
+        name: "PostgreSQL is suspended",
         begin: async () => this.#sql.freeze(),
         end: async () => this.#sql.thaw(),
       },
@@ -83,44 +86,44 @@ export class Engines implements AsyncDisposable {
         begin: async () => {
           this.#proxy.choose = atRandom(() => random.next(), FAULTY, FAULTS);
         },
-        end: () => this.#mendObjects(),
+        end: () => this.#restoreObjects(),
       },
       {
         name: "S3 is slow",
         begin: async () => {
           this.#proxy.latency = SLOW_MS;
         },
-        end: () => this.#mendObjects(),
+        end: () => this.#restoreObjects(),
       },
       {
         name: "S3 stands still",
         begin: async () => {
           this.#proxy.choose = () => "swallowed";
         },
-        end: () => this.#mendObjects(),
+        end: () => this.#restoreObjects(),
       },
       {
-        name: "answers of S3 trickle",
+        name: "responses of S3 are slow",
         begin: async () => {
           this.#proxy.rate = TRICKLE;
         },
-        end: () => this.#mendObjects(),
+        end: () => this.#restoreObjects(),
       },
       {
         name: "S3 is away",
         begin: async () => {
           this.#proxy.choose = () => "reset";
         },
-        end: () => this.#mendObjects(),
+        end: () => this.#restoreObjects(),
       },
     ];
   }
 
-  async #mendObjects(): Promise<void> {
+  async #restoreObjects(): Promise<void> {
     this.#proxy.choose = () => undefined;
     this.#proxy.latency = 0;
     this.#proxy.rate = undefined;
-    // Whoever waits for what was swallowed.
+    // Ends requests that wait for a swallowed response.
     this.#proxy.cut();
   }
 

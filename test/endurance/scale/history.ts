@@ -1,93 +1,94 @@
 /**
- * What hosts answered, held against what they were asked: a place (a path, a pin, a name) is
- * changed and read through all of them.
+ * Compares the responses of hosts with their calls: an item (a path, a pin, a name) is changed and
+ * read through all hosts.
  */
 
-/** Undefined: nothing is there. */
+/** Undefined: the item does not exist. */
 export type Value = string | undefined;
 
-/** Of a change. `none`: it was answered that there is nothing to change. */
+/** Outcome of a change. `none`: the response was that there is nothing to change. */
 export type Outcome = "done" | "none" | "unknown";
 
 interface Change {
   readonly value: Value;
-  /** What is there for a moment while the change is under way. */
+  /** Value of the item for a moment during the change. */
   readonly way: Value;
   readonly begin: number;
   /**
-   * Infinity while it is under way, and for good when its answer never came: it may have taken
-   * place or not.
+   * Infinity during the change, and forever if its response never arrived: it may have happened or
+   * not.
    */
   end: number;
-  /** It was answered that there was nothing to change. */
+  /** The response was that there was nothing to change. */
   isNone?: boolean;
 }
 
-/** How many of the last events a failure shows. */
+/** Number of the last events that a failure shows. */
 const SHOWN = 12;
 
 export class History {
-  /** Changes answered with success. */
+  /** Number of successful changes. */
   acknowledged = 0;
-  /** What no order of the changes explains, and failures that nothing does. */
+  /** Reads that no order of the changes explains, and failures without an explanation. */
   readonly wrong: string[] = [];
-  /** Events so far, which order all that is begun and answered. */
+  /** Number of events so far. It orders the beginnings and ends of calls. */
   #now = 0;
-  readonly #places = new Map<string, Change[]>();
+  readonly #items = new Map<string, Change[]>();
   readonly #events = new Map<string, string[]>();
 
-  /** Places that were changed or read, of this kind. */
-  places(prefix = ""): string[] {
-    return [...this.#places.keys()].filter((place) => place.startsWith(prefix));
+  /** Returns the items of a kind that were changed or read. */
+  items(prefix = ""): string[] {
+    return [...this.#items.keys()].filter((item) => item.startsWith(prefix));
   }
 
   /**
-   * Runs a change; it resolves with what was answered. Unless that is success, and when it rejects,
-   * the change may have taken place. `way`: what the place may hold meanwhile.
+   * Runs a change, which resolves to its outcome. If it does not succeed or rejects, the change may
+   * have happened. `way`: the value that the item may have meanwhile.
    */
   async change(
     host: string,
-    place: string,
+    item: string,
     value: Value,
     run: () => Promise<Outcome>,
     way: Value = value,
   ): Promise<void> {
-    const begin = this.#note(place, `${host} begins to set ${shown(value)}`);
+    const begin = this.#note(item, `${host} begins to set ${shown(value)}`);
     const change: Change = { value, way, begin, end: Infinity };
-    this.#changes(place).push(change);
+    this.#changes(item).push(change);
     const outcome = await run();
-    const end = this.#note(place, `${host}, asked at ${begin} to set ${shown(value)}: ${outcome}`);
+    const end = this.#note(item, `${host}, called at ${begin} to set ${shown(value)}: ${outcome}`);
     if (outcome === "unknown") return;
     change.end = end;
     if (outcome === "done") this.acknowledged += 1;
     else change.isNone = true;
   }
 
-  /** A change whose place only its answer names, which nobody else could know before. */
-  changed(host: string, place: string, value: Value): void {
-    const at = this.#note(place, `${host} has set ${shown(value)}`);
-    this.#changes(place).push({ value, way: value, begin: at, end: at });
+  /** Records a change of an item that only the response names: nobody else could know it before. */
+  changed(host: string, item: string, value: Value): void {
+    const at = this.#note(item, `${host} has set ${shown(value)}`);
+    this.#changes(item).push({ value, way: value, begin: at, end: at });
     this.acknowledged += 1;
   }
 
-  /** Runs a read and judges what it gives. */
-  async read(host: string, place: string, run: () => Promise<Value>): Promise<Value> {
+  /** Runs a read and checks its result. */
+  async read(host: string, item: string, run: () => Promise<Value>): Promise<Value> {
     const read = this.reading(host);
     const value = await run();
-    read(place, value);
+    read(item, value);
     return value;
   }
 
   /**
-   * Begins a read of many places; what is given is called with each that it found or did not find.
+   * Begins a read of many items. The returned function has to be called for each item that it found
+   * or did not find.
    */
-  reading(host: string): (place: string, value: Value) => void {
+  reading(host: string): (item: string, value: Value) => void {
     const begin = this.#tick();
-    return (place, value) => {
-      const end = this.#note(place, `${host} reads ${shown(value)}, asked at ${begin}`);
-      if (this.mayHold(place, value, begin, end)) return;
-      const events = (this.#events.get(place) ?? []).join("\n    ");
-      this.wrong.push(`${place} held ${shown(value)} on ${host}, which no order explains:\n    ${events}`);
+    return (item, value) => {
+      const end = this.#note(item, `${host} reads ${shown(value)}, called at ${begin}`);
+      if (this.mayHold(item, value, begin, end)) return;
+      const events = (this.#events.get(item) ?? []).join("\n    ");
+      this.wrong.push(`${item} had the value ${shown(value)} on ${host}, which no order explains:\n    ${events}`);
     };
   }
 
@@ -95,9 +96,9 @@ export class History {
     this.wrong.push(text);
   }
 
-  /** Whether a read from `begin` to `end` may have found this. */
-  mayHold(place: string, value: Value, begin = this.#tick(), end = this.#now): boolean {
-    const changes = this.#changes(place);
+  /** Returns whether a read from `begin` to `end` may have found this value. */
+  mayHold(item: string, value: Value, begin = this.#tick(), end = this.#now): boolean {
+    const changes = this.#changes(item);
     return changes.some((change) => {
       if (change.begin > end) return false;
       if (change.way === value && change.end > begin) return true;
@@ -106,20 +107,20 @@ export class History {
     });
   }
 
-  /** From here on nothing is under way: places hold what was found. */
+  /** Declares that no change is pending: items have the values that were found. */
   settle(found: ReadonlyMap<string, string>): void {
     const at = this.#tick();
-    for (const place of new Set([...this.#places.keys(), ...found.keys()])) {
-      const value = found.get(place);
-      this.#places.set(place, [{ value, way: value, begin: at, end: at }]);
+    for (const item of new Set([...this.#items.keys(), ...found.keys()])) {
+      const value = found.get(item);
+      this.#items.set(item, [{ value, way: value, begin: at, end: at }]);
     }
   }
 
-  #changes(place: string): Change[] {
-    const known = this.#places.get(place);
+  #changes(item: string): Change[] {
+    const known = this.#items.get(item);
     if (known !== undefined) return known;
     const changes: Change[] = [{ value: undefined, way: undefined, begin: 0, end: 0 }];
-    this.#places.set(place, changes);
+    this.#items.set(item, changes);
     return changes;
   }
 
@@ -128,10 +129,10 @@ export class History {
     return this.#now;
   }
 
-  #note(place: string, event: string): number {
+  #note(item: string, event: string): number {
     const at = this.#tick();
-    const events = this.#events.get(place) ?? [];
-    this.#events.set(place, [...events.slice(1 - SHOWN), `${at} ${event}`]);
+    const events = this.#events.get(item) ?? [];
+    this.#events.set(item, [...events.slice(1 - SHOWN), `${at} ${event}`]);
     return at;
   }
 }

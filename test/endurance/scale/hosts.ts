@@ -1,4 +1,4 @@
-/** Hosts on one store, each a process of its own. */
+/** Hosts on one store, each in a process of its own. */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { StoreSettings } from "#test/support/engines/shared_store.ts";
@@ -7,13 +7,13 @@ import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 import type { Host } from "./works.ts";
 
 export interface HostsOptions {
-  /** Of Node. */
+  /** Flags for Node. */
   readonly flags?: readonly string[];
-  /** More of the environment of a host. */
+  /** Further environment variables of a host. */
   readonly env?: (name: string) => NodeJS.ProcessEnv;
 }
 
-/** They end with the process that started them. */
+/** The hosts end with the process that started them. */
 export class Hosts implements AsyncDisposable {
   readonly #folder: string;
   readonly #store: StoreSettings;
@@ -30,7 +30,7 @@ export class Hosts implements AsyncDisposable {
     process.once("exit", this.#end);
   }
 
-  /** Those that run. */
+  /** Returns the running hosts. */
   get all(): readonly Host[] {
     return [...this.#hosts.values()].sort((one, other) => one.name.localeCompare(other.name));
   }
@@ -43,7 +43,7 @@ export class Hosts implements AsyncDisposable {
     await Promise.all(Array.from({ length: count }, (_, at) => this.start(`host${at + 1}`)));
   }
 
-  /** In a folder that has its name: that of a new one is made. */
+  /** Starts a host in a folder with its name, which is created if it is new. */
   async start(name: string): Promise<Host> {
     const folder = this.folderOf(name);
     await mkdir(folder, { recursive: true });
@@ -73,17 +73,17 @@ export class Hosts implements AsyncDisposable {
 }
 
 /**
- * A host that begins while it cannot reach the store serves without its node, and tries again by
+ * A host that starts while it cannot reach the store serves without its node, and retries by
  * itself.
  */
 async function idOf(server: RpcServer): Promise<{ readonly ID: string }> {
-  const told = Promise.withResolvers<{ readonly ID: string }>();
-  await eventually("a host that was started has its node", async () => {
-    const answer = await server.call("id");
-    const text = await answer.text();
-    if (answer.ok) told.resolve(JSON.parse(text));
-    else if (answer.status !== 503) throw new Error(`a host that was started answers ${answer.status}: ${text}`);
-    return answer.ok;
+  const identity = Promise.withResolvers<{ readonly ID: string }>();
+  await eventually("the started host has its node", async () => {
+    const response = await server.call("id");
+    const text = await response.text();
+    if (response.ok) identity.resolve(JSON.parse(text));
+    else if (response.status !== 503) throw new Error(`the started host responds with ${response.status}: ${text}`);
+    return response.ok;
   });
-  return told.promise;
+  return identity.promise;
 }

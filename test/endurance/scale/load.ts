@@ -7,8 +7,8 @@ import { type Host, isGone, type Works } from "./works.ts";
 const WORKERS_A_HOST = 2;
 
 /**
- * An engine fails while clients make so many calls; when it works again, every host takes writes
- * again.
+ * Lets an engine fail while clients make a number of calls. Resolves when it works again and every
+ * host accepts writes.
  */
 export async function disturbed(
   { begin, end }: Disturbance,
@@ -19,17 +19,20 @@ export async function disturbed(
   await begin();
   await load.made(calls);
   await end();
-  await eventually("every host takes writes again", () => takesWrites(hosts), { every: 100 });
+  await eventually("every host accepts writes again", () => takesWrites(hosts), { every: 100 });
 }
 
 async function takesWrites(hosts: readonly Host[]): Promise<boolean> {
   const query = { arg: "/probe", parents: "true" };
-  const answers = await Promise.all(hosts.map(({ server }) => server.call("files/mkdir", query)));
-  await Promise.all(answers.map((answer) => answer.text()));
-  return answers.every(({ ok }) => ok);
+  const responses = await Promise.all(hosts.map(({ server }) => server.call("files/mkdir", query)));
+  await Promise.all(responses.map((response) => response.text()));
+  return responses.every(({ ok }) => ok);
 }
 
-/** Clients of hosts, each with one call after the other until its host is gone or the load ends. */
+/**
+ * Clients of hosts. Each makes one call after the other until its host has ended or the load is
+ * stopped.
+ */
 export class Load implements AsyncDisposable {
   readonly #works: Works;
   readonly #history: History;
@@ -50,23 +53,23 @@ export class Load implements AsyncDisposable {
     for (let at = 0; at < WORKERS_A_HOST; at += 1) this.#clients.push(this.#work(host));
   }
 
-  /** All clients have ended. */
+  /** Whether all clients have ended. */
   get isIdle(): boolean {
     return this.#active === 0;
   }
 
-  /** One more call, beside those of the clients. */
+  /** Makes a garbage collection in addition to the clients' calls. */
   collect(host: Host): void {
     this.#clients.push(this.#count(() => this.#works.collect(host)));
   }
 
-  /** Resolves when so many more changes were answered with success, or all clients have ended. */
+  /** Resolves after `count` more successful changes, or when all clients have ended. */
   changes(count: number): Promise<void> {
     const until = this.#history.acknowledged + count;
-    return this.#until(`${count} changes are answered`, () => this.#history.acknowledged >= until);
+    return this.#until(`${count} changes are acknowledged`, () => this.#history.acknowledged >= until);
   }
 
-  /** Resolves when so many more calls were made, or all clients have ended. */
+  /** Resolves after `count` more calls, or when all clients have ended. */
   made(count: number): Promise<void> {
     const until = this.#calls + count;
     return this.#until(`${count} calls are made`, () => this.#calls >= until);
@@ -88,7 +91,7 @@ export class Load implements AsyncDisposable {
     });
   }
 
-  /** A client: what it fails with ends all of them, unless its host is gone. */
+  /** Runs a client. Its failure ends all clients, unless its host has ended. */
   async #count(client: () => Promise<void>): Promise<void> {
     this.#active += 1;
     try {

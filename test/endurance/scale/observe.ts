@@ -1,30 +1,33 @@
-/** What every host says when nobody changes anything: the same, and what the history allows. */
+/**
+ * Checks while nobody changes anything that all hosts report the same, and only what the history
+ * allows.
+ */
 import type { History } from "./history.ts";
 import { FOLDERS, type Host, tokenOf, type Works } from "./works.ts";
 
-/** A new repo pins it. */
+/** The empty directory, which a new repo pins. */
 export const EMPTY_DIRECTORY = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
-/** Afterwards the history begins with what was found. */
+/** Reads everything from all hosts. Afterwards the history begins with the found values. */
 export async function observe(hosts: readonly Host[], works: Works, history: History): Promise<void> {
-  // A commit of each host: what a host had under way when it was killed has either taken its place
-  // before, or never will.
+  // Each host makes a commit: a pending write of a killed host has either been committed before, or
+  // never will be.
   for (const host of hosts) await works.ask(host, "files/mkdir", { arg: `/barriers/${host.name}`, parents: "true" });
   const seen: Map<string, string>[] = [];
-  for (const host of hosts) seen.push(await placesOn(host, hosts, works, history));
+  for (const host of hosts) seen.push(await itemsOn(host, hosts, works, history));
   const [first = new Map<string, string>(), ...others] = seen;
   for (const [at, other] of others.entries()) {
-    for (const place of new Set([...first.keys(), ...other.keys()])) {
-      const one = first.get(place);
-      const another = other.get(place);
+    for (const item of new Set([...first.keys(), ...other.keys()])) {
+      const one = first.get(item);
+      const another = other.get(item);
       if (one === another) continue;
-      history.fault(`${place} is ${one} on ${hosts[0]?.name}, and ${another} on ${hosts[at + 1]?.name}`);
+      history.fault(`${item} is ${one} on ${hosts[0]?.name}, and ${another} on ${hosts[at + 1]?.name}`);
     }
   }
   history.settle(first);
 }
 
-async function placesOn(
+async function itemsOn(
   host: Host,
   hosts: readonly Host[],
   works: Works,
@@ -52,7 +55,7 @@ async function placesOn(
     await works.cat(host, cid);
   }
   const read = history.reading(host.name);
-  for (const place of new Set([...history.places(), ...found.keys()])) read(place, found.get(place));
+  for (const item of new Set([...history.items(), ...found.keys()])) read(item, found.get(item));
   const { text: verified = "" } = await works.ask(host, "repo/verify");
   if (!verified.includes("verify complete")) history.fault(`${host.name}: repo/verify says ${verified.slice(-300)}`);
   return found;
@@ -68,16 +71,14 @@ async function filesOn(host: Host, works: Works): Promise<string[]> {
   return paths;
 }
 
-/**
- * An add whose answer was lost may have pinned what it was sent, and nothing else may be pinned.
- */
+/** An add without a response may have pinned its content. Nothing else may be pinned. */
 async function learn(host: Host, cid: string, works: Works, history: History): Promise<void> {
   if (works.added.has(cid)) return;
   const { text } = await works.ask(host, "cat", { arg: cid });
   if (text === undefined) return;
   const token = tokenOf(text);
   if (!works.unanswered.delete(token))
-    history.fault(`${host.name} has pinned ${cid}, which nobody asked for: ${token}`);
+    history.fault(`${host.name} has pinned ${cid}, which nobody requested: ${token}`);
   works.added.set(cid, token);
   history.changed(host.name, `pin ${cid}`, "pinned");
 }

@@ -1,6 +1,6 @@
 /**
- * Whether the database answers as soon as hosts need it, as this process sees it: on a machine that
- * is too busy it may not.
+ * Measures from this process whether the database responds as soon as hosts need it. On a machine
+ * that is too busy it may not.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts";
@@ -8,19 +8,16 @@ import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 
 const EVERY_MS = 100;
 const ASK_MS = 60_000;
-/** Half of what a host gives a look at the log. */
+/** Half of the timeout of a host's look at the log. */
 const SLOW_MS = 1000;
 
 export class Pace implements Disposable {
   readonly #line: SqlConnection;
   readonly #over = new AbortController();
-  /**
-   * When the question that has no answer yet was to be asked, and the last answer that came too
-   * late.
-   */
-  #asked = performance.now();
+  /** When the pending query was due, and when the last late response arrived. */
+  #due = performance.now();
   #slowUntil = Number.NEGATIVE_INFINITY;
-  /** Milliseconds of the slowest answer. */
+  /** Milliseconds of the slowest response. */
   slowest = 0;
 
   constructor(sql: string) {
@@ -28,9 +25,9 @@ export class Pace implements Disposable {
     void this.#ask();
   }
 
-  /** Whether anything that began then met a database that took a second and more. */
+  /** Returns whether the database was slow at any time since `begin`. */
   wasSlowSince(begin: number): boolean {
-    return this.#slowUntil >= begin || performance.now() - this.#asked >= SLOW_MS;
+    return this.#slowUntil >= begin || performance.now() - this.#due >= SLOW_MS;
   }
 
   [Symbol.dispose](): void {
@@ -41,11 +38,11 @@ export class Pace implements Disposable {
   async #ask(): Promise<void> {
     const { signal } = this.#over;
     while (!signal.aborted) {
-      this.#asked = performance.now();
-      // While it is away it is slow.
+      this.#due = performance.now();
+      // An unavailable database counts as slow.
       await this.#line.run((sql) => sql`select 1`, ASK_MS).catch(() => {});
       await sleep(EVERY_MS, undefined, { signal }).catch(() => {});
-      const took = performance.now() - this.#asked - EVERY_MS;
+      const took = performance.now() - this.#due - EVERY_MS;
       this.slowest = Math.max(this.slowest, took);
       if (took >= SLOW_MS) this.#slowUntil = performance.now();
     }

@@ -1,20 +1,19 @@
 /**
- * What a host is at, as the calls that it has under way tell, and the locks that it has in the
- * database.
+ * Determines the current phase of a host from its pending calls and from its locks in the database.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import type { Host } from "./works.ts";
 
-/** A change of what is pinned, in files or published is a commit of its own. */
+/** Any change of pins, files or names is a commit of its own. */
 export const PHASES = ["add", "commit", "gc", "merge"] as const;
 export type Phase = (typeof PHASES)[number];
 
 const byLock: Readonly<Record<string, Phase>> = { gc: "gc", "merging segments": "merge" };
 const committing = /^(pin\/(add|rm)|files\/(write|rm|cp)|name\/publish)$/;
 const ASK_MS = 20_000;
-/** For a host to come to what it is to be killed in. */
+/** Timeout for a host to reach the phase in which it is to be killed. */
 const AIM_MS = 10_000;
 
 export class Phases implements Disposable {
@@ -27,7 +26,7 @@ export class Phases implements Disposable {
     this.#schema = `"${settings.schema}"`;
   }
 
-  /** Those of a host that has these calls under way. */
+  /** Returns the phases of a host with these pending calls. */
   async of(host: Host, underWay: readonly string[]): Promise<ReadonlySet<Phase>> {
     const found = new Set((await this.#locksOf(host)).flatMap((name) => byLock[name] ?? []));
     if (underWay.includes("add")) found.add("add");
@@ -35,7 +34,7 @@ export class Phases implements Disposable {
     return found;
   }
 
-  /** Waits until a host is at something, while `underWay` gives its calls; not for ever. */
+  /** Waits until a host is in a phase, or for the timeout. `underWay` returns its pending calls. */
   async reached(wanted: Phase, host: Host, underWay: () => readonly string[] | undefined): Promise<void> {
     const end = performance.now() + AIM_MS;
     for (let calls = underWay(); calls !== undefined && performance.now() < end; calls = underWay()) {

@@ -1,12 +1,12 @@
 /**
  * `npm run test:scale -- [--cycles 100 | --minutes 10 [--leak]] [--hosts 3] [--seed N] [--kills | --faults]`:
- * hosts on one store are used at the same time through all of them; each cycle kills one of them
- * with -9 and starts it again, every fourth one takes an engine away instead, and one in the middle
- * has PostgreSQL fail over to a standby. `--kills`: the engines are left alone; `--faults`: each
- * cycle takes an engine away. What every host answers is held against one history. `--minutes`:
- * nobody is killed, each minute takes an engine away, and what hosts and the store hold must not
- * grow; memory is looked at from eight minutes on. `--leak`: each host leaks 1 MiB a minute, one in
- * its heap, one in buffers and one in native code, and it is these that must be told of.
+ * uses hosts on one store at the same time through all of them. Each cycle kills one of them with
+ * -9 and restarts it; every fourth cycle disturbs an engine instead, and one in the middle lets
+ * PostgreSQL fail over to a standby. `--kills`: engines are not disturbed. `--faults`: each cycle
+ * disturbs an engine. All responses are checked against one history. `--minutes`: no host is
+ * killed, each minute disturbs an engine, and the resources of hosts and store must not grow;
+ * memory is judged from eight minutes on. `--leak`: each host leaks 1 MiB per minute, one in its
+ * heap, one in buffers and one in native code, and exactly these leaks must be reported.
  */
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -17,7 +17,7 @@ import { noSharedStore } from "#test/support/engines/shared_store.ts";
 import { Random } from "../fuzz/random.ts";
 import { churnHosts } from "./churn.ts";
 import { Engines } from "./disturbances.ts";
-import { FIGURES, type Leak } from "./leaks/plant.ts";
+import { LEAK_METRICS, type Leak } from "./leaks/plant.ts";
 import { scaleCycles } from "./scale.ts";
 
 const { values } = parseArgs({
@@ -31,9 +31,9 @@ const { values } = parseArgs({
     faults: { type: "boolean", default: false },
   },
 });
-/** The last of so many disturbs an engine. */
+/** The last of so many cycles disturbs an engine. */
 const CYCLES_PER_FAULT = values.faults ? 1 : 4;
-/** A cycle takes seconds; one that is not over by then never will be. */
+/** A cycle takes seconds. If it takes longer than this, it will never end. */
 const MAX_CYCLE_MS = 15 * 60_000;
 
 if (noSharedStore !== false) {
@@ -44,15 +44,14 @@ const seed = Number(values.seed);
 const cycles = Number(values.cycles);
 console.log(`seed ${seed}`);
 const folder = await mkdtemp(join(tmpdir(), "modhost-scale-"));
-// What it started ends with it, also when it is ended by a signal; then nobody looks at what hosts
-// have kept.
+// The hosts end with this process, even if a signal ends it. Then nobody checks them.
 for (const [signal, number] of [
   ["SIGINT", 2],
   ["SIGTERM", 15],
   ["SIGHUP", 1],
 ] as const) {
   process.once(signal, () => {
-    // Behind what ends the hosts.
+    // This runs after the hosts have been ended.
     process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
     process.exit(128 + number);
   });
@@ -75,7 +74,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** What was wrong. */
+/** Resolves to what was wrong. */
 async function killed(): Promise<readonly string[]> {
   await using engines = await Engines.start();
   const random = new Random(seed + 1);
@@ -89,23 +88,23 @@ async function killed(): Promise<readonly string[]> {
     await scaleCycles(options);
   const within = Object.entries(phases).map(([phase, times]) => `${times} in ${phase}`);
   console.log(
-    `${kills} kills (${within.join(", ")}), ${acknowledged} changes answered with success, ${refused} calls refused with 503 while an engine was away`,
+    `${kills} kills (${within.join(", ")}), ${acknowledged} changes acknowledged, ${refused} calls rejected with 503 while an engine was unavailable`,
   );
-  tellSlowed(slowed);
-  console.log(`the slowest answer of the database, outages included, took ${Math.round(slowest)} ms`);
+  printSlowed(slowed);
+  console.log(`the slowest response of the database, including outages, took ${Math.round(slowest)} ms`);
   for (const [fault, times] of Object.entries(faults).sort()) console.log(`  ${fault}: ${times}`);
-  console.log(`${orphans} objects that nothing lists were left behind, and swept`);
+  console.log(`${orphans} unlisted objects were left behind, and swept`);
   for (const [command, count] of Object.entries(counts).sort()) console.log(`  ${command}: ${count}`);
   return wrong;
 }
 
-/** What was wrong, and what grew. */
+/** Resolves to what was wrong, and what grew. */
 async function churned(minutes: number): Promise<readonly string[]> {
   await using engines = await Engines.start();
   const { settings: store } = engines;
   const next = (random: Random) => engines.next(random);
   const hosts = Number(values.hosts);
-  const kinds = (Object.keys(FIGURES) as Leak[]).slice(0, hosts);
+  const kinds = (Object.keys(LEAK_METRICS) as Leak[]).slice(0, hosts);
   const leaks = Object.fromEntries(values.leak ? kinds.map((leak, at) => [`host${at + 1}`, leak]) : []);
   const { acknowledged, refused, slowed, wrong, grown } = await churnHosts({
     leaks,
@@ -118,21 +117,23 @@ async function churned(minutes: number): Promise<readonly string[]> {
     report,
   });
   console.log(
-    `${acknowledged} changes answered with success, ${refused} calls refused with 503 while an engine was away`,
+    `${acknowledged} changes acknowledged, ${refused} calls rejected with 503 while an engine was unavailable`,
   );
-  tellSlowed(slowed);
+  printSlowed(slowed);
   if (!values.leak) return [...wrong, ...grown];
   for (const line of grown) console.log(`found: ${line}`);
-  const planted = Object.entries(leaks).map(([host, leak]) => `${host}: ${FIGURES[leak]} `);
-  const told = (leak: string) => grown.some((line) => line.startsWith(leak));
+  const planted = Object.entries(leaks).map(([host, leak]) => `${host}: ${LEAK_METRICS[leak]} `);
+  const isReported = (leak: string) => grown.some((line) => line.startsWith(leak));
   return [
     ...wrong,
     ...grown.filter((line) => !planted.some((leak) => line.startsWith(leak))),
-    ...planted.filter((leak) => !told(leak)).map((leak) => `${leak}leaks, and nothing told of it`),
+    ...planted.filter((leak) => !isReported(leak)).map((leak) => `${leak}leaks, and nothing reported it`),
   ];
 }
 
-function tellSlowed(slowed: number): void {
+function printSlowed(slowed: number): void {
   if (slowed > 0)
-    console.log(`${slowed} of them were refused while none was: the machine kept the database from answering in time`);
+    console.log(
+      `${slowed} of them were rejected while none was: the machine was too busy for the database to respond in time`,
+    );
 }

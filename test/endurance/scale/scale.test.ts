@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 import { scaleCycles } from "./scale.ts";
 
-test("hosts of one store lose nothing that was answered when one after the other is killed", {
+test("hosts of one store lose no acknowledged change when one after the other is killed", {
   skip: noSharedStore,
 }, async (t) => {
   const { settings } = await sharedStore();

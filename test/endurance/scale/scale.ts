@@ -1,6 +1,6 @@
 /**
- * Kills hosts of one store at random moments while clients use all of them, and holds what each
- * answers against the others.
+ * Kills hosts of one store at random moments while clients use all of them, and compares the
+ * responses of all hosts.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StoreSettings } from "#test/support/engines/shared_store.ts";
@@ -19,17 +19,19 @@ export interface ScaleOptions {
   readonly folder: string;
   readonly store: StoreSettings;
   readonly seed: number;
-  /** Each kills one host, or disturbs an engine. */
+  /** Number of cycles. Each kills one host, or disturbs an engine. */
   readonly cycles: number;
   readonly hosts?: number;
   /**
-   * Garbage is collected, too; a collection waits until the lease of a host that was killed is
-   * over.
+   * Whether garbage is collected, too. A collection waits until the lease of a killed host has
+   * expired.
    */
   readonly collecting?: boolean;
-  /** Of a cycle, after which its clients end; without it they go on while a host starts. */
+  /**
+   * Calls per cycle, after which its clients end. Without it, they continue while a host starts.
+   */
   readonly calls?: number;
-  /** What happens in a cycle in place of a kill; undefined for a kill. */
+  /** Returns the disturbance of a cycle, or undefined for a kill. */
   readonly disturb?: (cycle: number) => Disturbance | undefined;
   readonly report?: (line: string) => void;
 }
@@ -38,30 +40,33 @@ export interface ScaleResult {
   readonly acknowledged: number;
   readonly refused: number;
   /**
-   * Of those, while no engine was disturbed: the machine was too busy for the database to answer in
-   * time.
+   * Rejected calls while no engine was disturbed: the machine was too busy for the database to
+   * respond in time.
    */
   readonly slowed: number;
-  /** Milliseconds of the slowest answer of the database, the time in which it was away included. */
+  /**
+   * Milliseconds of the slowest response of the database, including the time in which it was
+   * unavailable.
+   */
   readonly slowest: number;
   readonly kills: number;
-  /** How many hosts were killed in each of these; in several at a time, or in none of them. */
+  /** Number of hosts that were killed in each phase. A host may be in several phases or in none. */
   readonly phases: Readonly<Record<Phase, number>>;
-  /** How often each disturbance took place. */
+  /** Number of disturbances of each kind. */
   readonly faults: Readonly<Record<string, number>>;
-  /** Objects that killed hosts had left, and a sweep at the end has found. */
+  /** Objects that killed hosts had left behind, and that a sweep at the end has found. */
   readonly orphans: number;
-  /** How often each command was answered with success. */
+  /** Number of successful calls of each command. */
   readonly counts: Readonly<Record<string, number>>;
   readonly wrong: readonly string[];
 }
 
 /**
- * Changes that are answered in a part of a cycle at least: before the host is lost, while it is,
- * and after.
+ * Minimum number of successful changes in a part of a cycle: before the host is lost, during that
+ * time, and afterwards.
  */
 const CHANGES = 12;
-/** Milliseconds from the beginning of what a host is killed in, at most. */
+/** Maximum milliseconds from the beginning of the phase to the kill. */
 const LATER_MS = 40;
 
 export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
@@ -79,7 +84,7 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
   try {
     await hosts.startAll(count);
     await works.begin(random.pick(hosts.all));
-    // A new repo publishes it.
+    // A new repo publishes the empty directory.
     history.settle(new Map(hosts.all.map(({ name }) => [`name ${name}`, `/ipfs/${EMPTY_DIRECTORY}`])));
     for (let cycle = 1; cycle <= cycles && history.wrong.length === 0; cycle += 1) {
       await using load = new Load(works, history, calls);
@@ -92,7 +97,7 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
         if (wanted === "gc" || wanted === "merge") load.collect(victim);
         await watch.reached(wanted, victim, () => (load.isIdle ? undefined : works.underWay(victim)));
         await sleep(random.below(LATER_MS));
-        // It goes no further while it is asked what it is at.
+        // The process is suspended while its phase is determined.
         process.kill(victim.server.pid, "SIGSTOP");
         for (const phase of await watch.of(victim, works.underWay(victim))) phases[phase] += 1;
         await hosts.kill(victim);
@@ -109,13 +114,13 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
       await observe(hosts.all, works, history);
       const { acknowledged, wrong } = history;
       report?.(
-        `cycle ${cycle}${disturbance === undefined ? "" : `, ${disturbance.name}`}: ${acknowledged} changes, ${works.refused} refused, ${wrong.length} wrong`,
+        `cycle ${cycle}${disturbance === undefined ? "" : `, ${disturbance.name}`}: ${acknowledged} changes, ${works.refused} rejected, ${wrong.length} wrong`,
       );
     }
   } finally {
     await hosts[Symbol.asyncDispose]();
   }
-  // After a failure the engines are as it left them.
+  // After a failure the engines are left unchanged.
   const { faults, orphans } = history.wrong.length === 0 ? await auditStore(folder, store) : { faults: [], orphans: 0 };
   const { acknowledged, wrong } = history;
   const { refused, slowed, counts } = works;

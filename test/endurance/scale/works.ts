@@ -1,32 +1,32 @@
-/** What hosts of one store are asked for at the same time, and what the history must then hold. */
+/** The calls to hosts of one store at the same time, and their effect on the history. */
 import type { Query, RpcServer } from "#test/support/rpc_server.ts";
 import type { Random } from "../fuzz/random.ts";
 import type { History, Value } from "./history.ts";
 import type { Pace } from "./pace.ts";
 
-/** A host that may be gone: its calls then reject. */
+/** A host that may have ended: then its calls reject. */
 export interface Host {
   readonly name: string;
-  /** Under which it publishes. */
+  /** The name under which it publishes. */
   readonly id: string;
   readonly server: RpcServer;
 }
 
-export interface Answer {
-  /** Of a success. */
+export interface CallResult {
+  /** Text of a successful response. */
   readonly text?: string;
-  /** It says that what was asked for is not there. */
+  /** Whether the response reports that the requested item does not exist. */
   readonly absent: boolean;
 }
 
 interface Sent {
   readonly body?: Buffer;
-  /** How it says that what was asked for is not there. */
+  /** Matches the error that the requested item does not exist. */
   readonly absent?: RegExp;
 }
 
 export interface WorksOptions {
-  /** Those that run. */
+  /** Returns the running hosts. */
   readonly hosts: () => readonly Host[];
   readonly collecting: boolean;
   readonly pace: Pace;
@@ -34,7 +34,7 @@ export interface WorksOptions {
 
 /** A change, see `History.change`. */
 interface Wanted {
-  readonly place: string;
+  readonly item: string;
   readonly value: Value;
   readonly way?: string;
   readonly source?: string;
@@ -42,7 +42,7 @@ interface Wanted {
 
 type Work = (host: Host) => Promise<unknown>;
 
-/** Paths and pins that all hosts work on: few, so that they meet. */
+/** Paths and pins that all hosts use: few, so that changes conflict. */
 const SHARED_PATHS = 5;
 const MAX_PINS = 30;
 const MAX_COPIES = 40;
@@ -52,19 +52,19 @@ const EMPTY = "an empty file";
 const ABSENT_BLOCK = /not found|could not find/;
 
 export class Works {
-  /** How often each command was answered with success. */
+  /** Number of successful calls of each command. */
   readonly counts: Record<string, number> = {};
-  /** What was added, by CID. */
+  /** Added content by CID. */
   readonly added = new Map<string, string>();
-  /** What was sent to be added, and never answered. */
+  /** Content of adds without a response. */
   readonly unanswered = new Set<string>();
-  /** An engine is away, or faulty: a call may be refused with 503. */
+  /** Whether an engine is unavailable or faulty: then a call may be rejected with 503. */
   disturbed = false;
-  /** Calls refused with 503. */
+  /** Number of calls rejected with 503. */
   refused = 0;
   /**
-   * Of those, while all engines were there: the database took longer than hosts wait, as this
-   * process saw.
+   * Rejected calls while all engines were available: this process saw the database take longer
+   * than hosts wait.
    */
   slowed = 0;
   readonly #pace: Pace;
@@ -74,7 +74,7 @@ export class Works {
   readonly #every: () => readonly Host[];
   readonly #works: readonly (readonly [weight: number, work: Work])[];
   #tokens = 0;
-  /** Made, and removed again. */
+  /** Number of copies that were made and removed again. */
   #copies = 0;
   #removed = 0;
 
@@ -99,12 +99,12 @@ export class Works {
     ];
   }
 
-  /** Before all else. */
+  /** Prepares the folders. */
   async begin(host: Host): Promise<void> {
     for (const arg of FOLDERS) await this.ask(host, "files/mkdir", { arg });
   }
 
-  /** One piece of work. Rejects when the host is gone. */
+  /** Does one piece of work. Rejects if the host has ended. */
   async any(host: Host): Promise<void> {
     const total = this.#works.reduce((sum, [weight]) => sum + weight, 0);
     let left = this.#random.below(total);
@@ -114,41 +114,42 @@ export class Works {
     }
   }
 
-  /** What is not told by `absent` must succeed, but for what an engine that is away explains. */
-  async ask(host: Host, command: string, query: Query = {}, { body, absent }: Sent = {}): Promise<Answer> {
+  /** A call must succeed, unless `absent` matches or an unavailable engine explains the failure. */
+  async ask(host: Host, command: string, query: Query = {}, { body, absent }: Sent = {}): Promise<CallResult> {
     const { name, server } = host;
     const call = { command };
     const begin = performance.now();
     const calls = this.#callsOf(host).add(call);
-    const answer = await server
+    const response = await server
       .call(command, query, body && { data: body })
       .then(async (given) => ({ ok: given.ok, status: given.status, text: await given.text() }))
       .finally(() => calls.delete(call));
-    const { text } = answer;
-    if (answer.ok) {
+    const { text } = response;
+    if (response.ok) {
       this.counts[command] = (this.counts[command] ?? 0) + 1;
       return { text, absent: false };
     }
     if (absent?.test(text) === true) return { absent: true };
     const isSlow = !this.disturbed && this.#pace.wasSlowSince(begin);
-    if (answer.status === 503 && (this.disturbed || isSlow)) {
+    if (response.status === 503 && (this.disturbed || isSlow)) {
       this.refused += 1;
       if (isSlow) this.slowed += 1;
-    } else this.#history.fault(`${name} answered ${command} ${JSON.stringify(query)} with ${answer.status}: ${text}`);
+    } else
+      this.#history.fault(`${name} responded to ${command} ${JSON.stringify(query)} with ${response.status}: ${text}`);
     return { absent: false };
   }
 
-  /** Commands that a host has not answered yet. */
+  /** Returns commands to which a host has not responded yet. */
   underWay(host: Host): readonly string[] {
     return [...this.#callsOf(host)].map(({ command }) => command);
   }
 
-  /** Collects garbage, and merges segments. */
+  /** Collects garbage, which merges segments. */
   async collect(host: Host): Promise<void> {
     await this.ask(host, "repo/gc", { quiet: "true" });
   }
 
-  /** What is where a path leads; nothing is told when the host refuses. */
+  /** Reads the content of a path. Nothing is recorded if the host rejects the call. */
   async readPath(host: Host, path: string): Promise<void> {
     await this.#look(
       host,
@@ -158,23 +159,23 @@ export class Works {
     );
   }
 
-  /** The name of one host as it is resolved by another. */
+  /** Resolves the name of one host on another. */
   async readName(host: Host, of: Host): Promise<void> {
     const query = { arg: of.id, nocache: "true" };
-    const asked = () => this.ask(host, "name/resolve", query, { absent: /could not resolve|not found/ });
-    await this.#look(host, `name ${of.name}`, asked, (text) => (JSON.parse(text) as { Path: string }).Path);
+    const call = () => this.ask(host, "name/resolve", query, { absent: /could not resolve|not found/ });
+    await this.#look(host, `name ${of.name}`, call, (text) => (JSON.parse(text) as { Path: string }).Path);
   }
 
   async #look(
     host: Host,
-    place: string,
-    asked: () => Promise<Answer>,
+    item: string,
+    call: () => Promise<CallResult>,
     valueIn: (text: string) => string,
   ): Promise<void> {
     const read = this.#history.reading(host.name);
-    const { text, absent } = await asked();
-    if (text !== undefined) read(place, valueIn(text));
-    else if (absent) read(place, undefined);
+    const { text, absent } = await call();
+    if (text !== undefined) read(item, valueIn(text));
+    else if (absent) read(item, undefined);
   }
 
   #callsOf(host: Host): Set<{ readonly command: string }> {
@@ -189,7 +190,7 @@ export class Works {
     return `t${this.#tokens}-${size}`;
   }
 
-  /** Added on one, it is read on all at once. */
+  /** Adds content on one host and reads it on all hosts at once. */
   async #add(host: Host): Promise<void> {
     const token = this.#content();
     const body = bodyOf(token);
@@ -204,13 +205,13 @@ export class Works {
     if (this.#pinned().length > MAX_PINS) await this.#unpin(host);
   }
 
-  /** It is there as long as it is pinned. */
+  /** Reads content, which exists as long as it is pinned. */
   async cat(host: Host, cid: string): Promise<void> {
     const read = this.#history.reading(host.name);
     const { text, absent } = await this.ask(host, "cat", { arg: cid }, { absent: ABSENT_BLOCK });
     if (absent) read(`pin ${cid}`, undefined);
     if (text === undefined || tokenOf(text) === this.added.get(cid)) return;
-    this.#history.fault(`${host.name} gave other bytes for ${cid}: ${tokenOf(text)}`);
+    this.#history.fault(`${host.name} returned other bytes for ${cid}: ${tokenOf(text)}`);
   }
 
   async #readPinned(host: Host): Promise<void> {
@@ -218,7 +219,7 @@ export class Works {
     if (cid !== undefined) await this.cat(host, cid);
   }
 
-  /** One that may still be. */
+  /** Returns content that may still be pinned. */
   #anyPinned(): string | undefined {
     const pinned = this.#pinned();
     return pinned.length === 0 ? undefined : this.#random.pick(pinned);
@@ -231,33 +232,33 @@ export class Works {
   async #pin(host: Host): Promise<void> {
     const cid = this.#anyPinned();
     if (cid === undefined) return;
-    const asked = () => this.ask(host, "pin/add", { arg: cid }, { absent: ABSENT_BLOCK });
-    await this.#change(host, { place: `pin ${cid}`, value: "pinned" }, asked);
+    const call = () => this.ask(host, "pin/add", { arg: cid }, { absent: ABSENT_BLOCK });
+    await this.#change(host, { item: `pin ${cid}`, value: "pinned" }, call);
   }
 
   async #unpin(host: Host): Promise<void> {
     const cid = this.#anyPinned();
     if (cid === undefined) return;
-    const asked = () => this.ask(host, "pin/rm", { arg: cid }, { absent: /not pinned/ });
-    await this.#change(host, { place: `pin ${cid}`, value: undefined }, asked);
+    const call = () => this.ask(host, "pin/rm", { arg: cid }, { absent: /not pinned/ });
+    await this.#change(host, { item: `pin ${cid}`, value: undefined }, call);
   }
 
   async #write(host: Host, path: string): Promise<void> {
     const token = this.#content();
     const query = { arg: path, create: "true", truncate: "true", parents: "true" };
     const absent = /does not exist/;
-    // It fails when it is removed meanwhile, as on one host.
-    const asked = () => this.ask(host, "files/write", query, { body: bodyOf(token), absent });
-    // A new file is made before its bytes are taken.
-    await this.#change(host, { place: path, value: token, way: EMPTY }, asked);
+    // The call fails if the content is removed meanwhile, as on a single host.
+    const call = () => this.ask(host, "files/write", query, { body: bodyOf(token), absent });
+    // The file is created before its bytes are read.
+    await this.#change(host, { item: path, value: token, way: EMPTY }, call);
   }
 
   async #remove(host: Host, path: string): Promise<void> {
-    const asked = () => this.ask(host, "files/rm", { arg: path }, { absent: /does not exist/ });
-    await this.#change(host, { place: path, value: undefined }, asked);
+    const call = () => this.ask(host, "files/rm", { arg: path }, { absent: /does not exist/ });
+    await this.#change(host, { item: path, value: undefined }, call);
   }
 
-  /** A file keeps content whose pin is removed afterwards. */
+  /** A file protects its content after its pin is removed. */
   async #copy(host: Host): Promise<void> {
     if (this.#copies - this.#removed >= MAX_COPIES) {
       this.#removed += 1;
@@ -271,12 +272,12 @@ export class Works {
       ["arg", `/ipfs/${cid}`],
       ["arg", path],
     ];
-    const asked = () => this.ask(host, "files/cp", query, { absent: ABSENT_BLOCK });
-    await this.#change(host, { place: path, value: this.added.get(cid), source: `pin ${cid}` }, asked);
+    const call = () => this.ask(host, "files/cp", query, { absent: ABSENT_BLOCK });
+    await this.#change(host, { item: path, value: this.added.get(cid), source: `pin ${cid}` }, call);
   }
 
   async #readFile(host: Host): Promise<void> {
-    const paths = this.#history.places("/");
+    const paths = this.#history.items("/");
     if (paths.length > 0) await this.readPath(host, this.#random.pick(paths));
   }
 
@@ -284,48 +285,48 @@ export class Works {
     const cid = this.#anyPinned();
     if (cid === undefined) return;
     const query = { arg: `/ipfs/${cid}`, "allow-offline": "true", resolve: "false" };
-    const wanted = { place: `name ${host.name}`, value: `/ipfs/${cid}` };
+    const wanted = { item: `name ${host.name}`, value: `/ipfs/${cid}` };
     await this.#change(host, wanted, () => this.ask(host, "name/publish", query));
   }
 
-  /** `source`: the place that holds nothing when the host says so. */
+  /** `source`: the item that does not exist if the host reports so. */
   async #change(
     host: Host,
-    { place, value, way, source = place }: Wanted,
-    asked: () => Promise<Answer>,
+    { item, value, way, source = item }: Wanted,
+    call: () => Promise<CallResult>,
   ): Promise<void> {
     const read = this.#history.reading(host.name);
     let isAbsent = false;
     const run = async () => {
-      const { text, absent } = await asked();
+      const { text, absent } = await call();
       isAbsent = absent;
       if (text !== undefined) return "done";
       return absent ? "none" : "unknown";
     };
-    await this.#history.change(host.name, place, value, run, way);
+    await this.#history.change(host.name, item, value, run, way);
     if (isAbsent) read(source, undefined);
   }
 }
 
-/** Content that its first word tells whole. */
+/** Makes content that its first word determines completely. */
 export function bodyOf(token: string): Buffer {
   const size = Number(token.split("-")[1]);
   return Buffer.alloc(size + token.length + 1, `${token} `);
 }
 
-/** The reverse. Content that is none is given with what is wrong. */
+/** The reverse of `bodyOf`. For other content it returns a description of what is wrong. */
 export function tokenOf(text: string): string {
   if (text === "") return EMPTY;
   const [token = "", size] = /^t\d+-(\d+)(?= )/.exec(text) ?? [];
   if (size !== undefined && bodyOf(token).toString() === text) return token;
-  return `${text.length} bytes that are not whole: ${text.slice(0, 60)}`;
+  return `${text.length} incomplete bytes: ${text.slice(0, 60)}`;
 }
 
-/** What a call rejects with when its host is gone. */
+/** Returns whether a call was rejected because its host has ended. */
 export const isGone = (error: unknown): boolean =>
   error instanceof TypeError && ["fetch failed", "terminated"].includes(error.message);
 
-/** Another host may be gone; the own one ends the work. */
+/** Another host may have ended; if it is the own one, the work ends. */
 const goneUnless = (own: boolean) => (error: unknown) => {
   if (own || !isGone(error)) throw error;
 };

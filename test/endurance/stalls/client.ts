@@ -1,8 +1,8 @@
 /**
- * A client of the RPC in a process of its own, which others suspend: adds a folder of files of some
- * kilobytes over one connection that it keeps, and gets it again. Arguments: URL, rounds at most,
- * files, seconds after which no other round begins. Prints a line for each call, and what went
- * wrong.
+ * A client of the RPC in a process of its own, which is suspended from outside: it adds a folder of
+ * small files over one persistent connection, and reads it. Arguments: URL, maximum number of
+ * rounds, number of files, and seconds after which no new round begins. Prints a line for each
+ * call, and the failures.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 
@@ -14,13 +14,13 @@ const boundary = "stalls";
 async function call(path: string, body: AsyncIterable<string> | undefined): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const headers = body === undefined ? {} : { "Content-Type": `multipart/form-data; boundary=${boundary}` };
-  const sending = request(`${url}/api/v0/${path}`, { method: "POST", agent, headers }, (answer: IncomingMessage) => {
+  const sending = request(`${url}/api/v0/${path}`, { method: "POST", agent, headers }, (response: IncomingMessage) => {
     const pieces: Buffer[] = [];
-    answer.on("data", (piece: Buffer) => pieces.push(piece)).on("error", reject);
-    answer.on("end", () => {
+    response.on("data", (piece: Buffer) => pieces.push(piece)).on("error", reject);
+    response.on("end", () => {
       const all = Buffer.concat(pieces);
-      if (answer.statusCode === 200) resolve(all);
-      else reject(new Error(`${answer.statusCode}: ${all.toString("utf8", 0, 300)}`));
+      if (response.statusCode === 200) resolve(all);
+      else reject(new Error(`${response.statusCode}: ${all.toString("utf8", 0, 300)}`));
     });
   });
   sending.on("error", reject);

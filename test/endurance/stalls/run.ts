@@ -1,7 +1,7 @@
 /**
  * `npm run test:stalls -- [--minutes N] [--rounds N] [--clients N] [--files N] [--seconds N] [--burners N]`:
- * the long form. After `--minutes` no client begins another round, so that it ends on a slow
- * machine, too. `--seconds` is how long processes are suspended at most; with 20 burners the
+ * the long form. After `--minutes` no client begins a new round, so that it ends on a slow machine,
+ * too. `--seconds` is the maximum time for which processes are suspended. With 20 burners the
  * machine has a load of more than 20.
  */
 import { parseArgs } from "node:util";
@@ -17,7 +17,7 @@ const { values } = parseArgs({
     burners: { type: "string", default: "20" },
   },
 });
-// What it has started ends with it.
+// The processes that it has started end with it.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 const began = performance.now();
 const { calls, failures, stops } = await stalls({

@@ -4,7 +4,7 @@ import { Random } from "../fuzz/random.ts";
 import { stalls } from "./stalls.ts";
 
 /** The long form: `npm run test:stalls`. */
-test("calls of clients that are suspended longer than all timers, to a server that is, too, are not cut", async () => {
+test("calls are not cut off if clients and server are suspended longer than all timers", async () => {
   const random = new Random(1);
   const { calls, failures, stops } = await stalls({
     clients: 2,

@@ -1,6 +1,6 @@
 /**
- * Connections that move are not reset: by clients and a server that are suspended, and on a machine
- * that is busy.
+ * Tests that connections with progress are not reset, by suspending clients and a server, and on a
+ * busy machine.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,16 +14,16 @@ import { launcher, wordsOf } from "#test/support/launchers.ts";
 
 export interface StallSettings {
   readonly clients: number;
-  /** Rounds of each client, at most: a folder is added, and got. */
+  /** Maximum number of rounds of each client. In a round it adds a folder and reads it. */
   readonly rounds: number;
-  /** Seconds after which no client begins another round; each has one, at least. */
+  /** Seconds after which no client begins a new round. Each plays at least one. */
   readonly lasts: number;
   readonly files: number;
-  /** Seconds: of the server's timer for heads. */
+  /** Seconds of the server's timer for heads. */
   readonly timers: number;
-  /** Seconds that a process is suspended, at most, longer than those timers. */
+  /** Maximum seconds for which a process is suspended. That is longer than those timers. */
   readonly longest: number;
-  /** Processes that do nothing but keep the machine busy. */
+  /** Number of processes that only keep the machine busy. */
   readonly burners: number;
   readonly random: () => number;
   report?(line: string): void;
@@ -32,7 +32,7 @@ export interface StallSettings {
 export interface StallOutcome {
   readonly calls: number;
   readonly failures: readonly string[];
-  /** Suspensions, of the server and of clients. */
+  /** Number of suspensions of the server and of clients. */
   readonly stops: number;
 }
 
@@ -69,9 +69,9 @@ export async function stalls(settings: StallSettings): Promise<StallOutcome> {
       MODHOST_NODE_OFFLINE: "true",
       MODHOST_LOG_LEVEL: "error",
       MODHOST_HTTP_HEAD_TIMEOUT: String(timers),
-      // A connection that has no request may be closed, also while its client is suspended.
+      // An idle connection may be closed even while its client is suspended.
       MODHOST_HTTP_IDLE_TIMEOUT: String(longest * 2),
-      // Whoever moves nothing for this long is cut, and shall be.
+      // A connection without progress for this long is closed, as it should be.
       MODHOST_HTTP_PROGRESS_TIMEOUT: String(longest * 10),
     });
     const [line] = (await once(createInterface(server.stdout as NodeJS.ReadableStream), "line")) as [string];

@@ -70,7 +70,7 @@ test("an uncaught exception fails its file and is reported with its position", a
 test("long files start before files that share a process, in the order in which Node sorts them", async () => {
   const { together } = await import(new URL("../../support/together.mjs", import.meta.url).href);
   const long = ["clients", "endurance"].map((name) => join("/test", name, "long.test.ts"));
-  const shared = Array.from({ length: 250 }, () => file("nested"));
+  const shared = Array.from({ length: 400 }, () => file("nested"));
   const { files, remove } = together([...shared, ...long]) as { files: string[]; remove(): void };
   try {
     assert.ok(files.length > 10 + long.length, `${files.length}`);

@@ -1,6 +1,6 @@
-/** Errors for configured addresses that cannot be opened, with the messages of the reference. */
+/** Errors for configured addresses that cannot be opened, with the error texts of go-ipfs. */
 
-import { type Node, NodeError } from "modhost/node";
+import { failure, type Node } from "modhost/node";
 import { ModhostError } from "../../../../core/index.ts";
 import type { NetEndpoint } from "../../../../core/types.ts";
 import { addressList, endpointOf } from "../../http/addresses.ts";
@@ -17,7 +17,9 @@ export function requireAddresses({ lowLevel: { repo } }: Node): void {
     const wrong = addressList(repo.config.value(key)).find((address) => endpointOf(address) === undefined);
     if (wrong === undefined) continue;
     const why = "neither a TCP port nor a Unix socket";
-    throw new NodeError(`${title}: invalid ${name} address: ${JSON.stringify(wrong)} (err: ${why})`);
+    throw failure("CONFIG_INVALID", {
+      reason: `${title}: invalid ${name} address: ${JSON.stringify(wrong)} (err: ${why})`,
+    });
   }
 }
 
@@ -29,8 +31,8 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * Converts an ENDPOINT_UNAVAILABLE error to an error with the reference's message. Returns other
- * errors unchanged.
+ * Converts an ENDPOINT_UNAVAILABLE error to an error with go-ipfs's text. Returns other errors
+ * unchanged.
  */
 export function listenErrorOf(error: unknown, { lowLevel: { repo } }: Node): unknown {
   if (!ModhostError.is(error) || error.code !== "ENDPOINT_UNAVAILABLE") return error;
@@ -41,9 +43,11 @@ export function listenErrorOf(error: unknown, { lowLevel: { repo } }: Node): unk
   const { code = "" } = (error.cause ?? {}) as NodeJS.ErrnoException;
   const reason = reasons[code] ?? String(error.details.reason);
   const boundAddress = "path" in endpoint ? `unix ${endpoint.path}` : `tcp ${endpoint.address}:${endpoint.port}`;
-  return new NodeError(`${title}: manet.Listen(${address}) failed: listen ${boundAddress}: ${reason}`, {
-    cause: error,
-  });
+  return failure(
+    "LISTEN_FAILED",
+    { reason: `${title}: manet.Listen(${address}) failed: listen ${boundAddress}: ${reason}` },
+    error,
+  );
 }
 
 function isSame(one: NetEndpoint | undefined, other: NetEndpoint): boolean {

@@ -18,13 +18,13 @@ const LOW_FREE_BYTES = 1_000_000_000;
 export const repoChecks: readonly Check[] = [
   {
     name: "repo",
-    help: "The repo of the node is of the version that this program reads",
+    help: "The node's repo has the version that this program reads",
     async run(installation) {
       const repo = repoOf(installation);
       const copied = await halfCopied(repo);
       if (copied !== undefined) {
-        const remedy = "give modhost node migrate the same words again, which goes on, or remove the folder";
-        return [problem(`The repo ${repo} is half of a copy of ${copied}`, remedy)];
+        const remedy = "run the same modhost node migrate command again to continue, or remove the folder";
+        return [problem(`The repo ${repo} is an incomplete copy of ${copied}`, remedy)];
       }
       if (!existsSync(repo) || !(await isRepo(repo))) return [];
       const found = readFileSync(join(repo, "version"), "utf8").trim();
@@ -32,14 +32,14 @@ export const repoChecks: readonly Check[] = [
       if (found === wanted) return [];
       const remedy =
         Number(found) < Number(wanted)
-          ? "migrate it with the program that made it"
-          : "use the version of modhost that made it";
+          ? "migrate it with the program that created it"
+          : "use the version of modhost that created it";
       return [problem(`The repo ${repo} has version ${found}, and this program reads ${wanted}`, remedy)];
     },
   },
   {
     name: "repo lock",
-    help: "Nobody but the server that runs here has the repo open",
+    help: "Only the server that runs here has the repo open",
     async run(installation) {
       const repo = repoOf(installation);
       const { running, system } = installation;
@@ -49,17 +49,17 @@ export const repoChecks: readonly Check[] = [
       const since = new Date(renewed).toISOString();
       const isOld = system.now() - renewed > MAX_UNRENEWED_MS;
       if (runs === false || (runs === undefined && isOld)) {
-        const end = runs === false ? "has ended without giving it back" : "has not renewed it since";
-        const remedy = "the next start takes it by itself; the log of that process may tell why it ended";
-        return [warning(`The lease of the repo ${repo} is of ${text}, which ${end} (${since})`, remedy)];
+        const end = runs === false ? "has ended without releasing it" : "has not renewed it since";
+        const remedy = "the next start takes it over by itself; the log of that process may show why it ended";
+        return [warning(`The lease of the repo ${repo} belongs to ${text}, which ${end} (${since})`, remedy)];
       }
       const remedy = `stop that process, or set node_repo to another folder${unfoundServer(installation.config)}`;
-      return [warning(`The repo ${repo} is held by ${text}, which is no server that this configuration finds`, remedy)];
+      return [warning(`The repo ${repo} is locked by ${text}, which is not a server of this configuration`, remedy)];
     },
   },
   {
     name: "metadata",
-    help: "The pins, files and names of the node are there, and so is a copy of them that is whole",
+    help: "The node's pins, files and names exist, and there is an intact copy of them",
     async run(installation) {
       const { metadata } = (await inspectedRepo(installation)) ?? {};
       if (metadata === undefined) return [];
@@ -68,22 +68,22 @@ export const repoChecks: readonly Check[] = [
       const { path, exists, copy } = metadata;
       const { made, fault } = copy;
       if (!exists && made !== undefined && installation.running === undefined) {
-        const remedy = `put back a backup of it, or start once with node_lost_metadata: restore, which takes the copy of ${made}`;
-        return [problem(`${path} is lost: pins, files and names of the node are not there`, remedy)];
+        const remedy = `restore a backup of it, or start once with node_lost_metadata: restore, which uses the copy of ${made}`;
+        return [problem(`${path} is lost: it contained the node's pins, files and names`, remedy)];
       }
       if (fault !== undefined) {
-        const remedy = "the node writes it anew after the next change, such as a pin; look for faults of the disk";
-        return [warning(`${copy.path} could not be put back if the metadata were lost: ${fault}`, remedy)];
+        const remedy = "the node writes it again after the next change, such as a pin; check the disk for faults";
+        return [warning(`${copy.path} could not be restored if the metadata were lost: ${fault}`, remedy)];
       }
       if (!exists || made !== undefined || installation.running !== undefined) return [];
       return [
-        warning(`There is no copy of the metadata in ${copy.path}`, "start the server: it makes one within a minute"),
+        warning(`There is no copy of the metadata in ${copy.path}`, "start the server: it creates one within a minute"),
       ];
     },
   },
   {
     name: "repo space",
-    help: "There is room for blocks where they are, and for a copy of the metadata",
+    help: "There is room for blocks, and for a copy of the metadata",
     async run(installation) {
       const { blocks, metadata } = (await inspectedRepo(installation)) ?? {};
       if (blocks === undefined || metadata === undefined) return [];
@@ -92,13 +92,13 @@ export const repoChecks: readonly Check[] = [
       const forCopy = room(metadata.path);
       return [
         ...(forBlocks < LOW_FREE_BYTES
-          ? [warning(`${size_text(forBlocks)} are free where ${blocks.path} is`, "make room: modhost rpc repo gc")]
+          ? [warning(`Only ${size_text(forBlocks)} are free at ${blocks.path}`, "make room: modhost rpc repo gc")]
           : []),
         ...(forCopy < metadata.bytes
           ? [
               warning(
-                `${metadata.path} has ${size_text(metadata.bytes)}, and only ${size_text(forCopy)} are free for the copy beside it`,
-                "make room: without a copy, pins, files and names cannot be put back",
+                `${metadata.path} has ${size_text(metadata.bytes)}, but only ${size_text(forCopy)} are free for the copy next to it`,
+                "make room: without a copy, pins, files and names cannot be restored",
               ),
             ]
           : []),
@@ -107,28 +107,28 @@ export const repoChecks: readonly Check[] = [
   },
   {
     name: "damaged blocks",
-    help: "No bytes of segments were set aside because no block could be made of them",
+    help: "No parts of segments were set aside because they are damaged",
     async run(installation) {
       const { blocks } = (await inspectedRepo(installation)) ?? {};
       if (blocks === undefined || blocks.setAside.files === 0) return [];
       const { path, setAside } = blocks;
       return [
         warning(
-          `${setAside.files} damaged pieces of segments (${size_text(setAside.bytes)}) were set aside in ${join(path, "lost+found")}`,
-          "see the log for what happened; modhost rpc pin verify tells what is missing: fetch or add it again; then remove that folder",
+          `${setAside.files} damaged parts of segments (${size_text(setAside.bytes)}) were set aside in ${join(path, "lost+found")}`,
+          "see the log for the cause; modhost rpc pin verify lists the missing blocks: fetch or add them again, then remove that folder",
         ),
       ];
     },
   },
   {
     name: "mounts",
-    help: "Where folders for ipfs mount are there or configured, this user can mount",
+    help: "If folders for ipfs mount exist or are configured, this user can mount",
     async run(installation) {
       const { mounts = [], mountFault } = (await inspectedRepo(installation)) ?? {};
       if (mountFault === undefined) return [];
       const folders = mounts.join(" and ");
       const remedy =
-        "modprobe fuse, run the server as root, in a container with --device /dev/fuse; or leave mount alone";
+        "run modprobe fuse, or run the server as root, in a container with --device /dev/fuse; or do without mount";
       return [warning(`Nothing can be mounted on ${folders}: ${mountFault}`, remedy)];
     },
   },

@@ -1,13 +1,16 @@
-/** `modhost node files chroot`. */
+/** `modhost node files chroot`: replaces the root of the files of a repo. */
 import { type Command, counted, UsageError } from "../../../../core/cli/index.ts";
 import { dataFolder, repoFolder } from "./repo.ts";
 
 export const chroot: Command = {
   name: "files chroot",
   arguments: "[CID]",
-  help: "Give the files of a repo another root, an empty directory by default; no node may have the repo open",
+  help: "Give the files of a repo another root, by default an empty directory; no node may have the repo open",
   options: {
-    confirm: { type: "boolean", help: "Do it: what only the old root refers to is removed by the next collection" },
+    confirm: {
+      type: "boolean",
+      help: "Confirm: the next garbage collection removes everything that only the old root refers to",
+    },
   },
   async run(context) {
     const { args, options, stdout, stderr } = context;
@@ -15,7 +18,7 @@ export const chroot: Command = {
     if (more.length > 0) throw new UsageError(`expected 1 argument(s), got ${args.length}`);
     if (options.confirm !== true) {
       throw new UsageError(
-        "files chroot replaces the root of the files, and the next collection removes what only the old one refers to: add --confirm",
+        "files chroot replaces the root of the files, and the next garbage collection removes everything that only the old root refers to: add --confirm",
       );
     }
     const { replaceFilesRoot } = await import("modhost/node");
@@ -24,14 +27,14 @@ export const chroot: Command = {
       data: dataFolder(context),
       onNotice: (sentence) => stderr.write(`${sentence}\n`),
     });
-    stdout.write(`The root of the files was ${before ?? "empty"} and is ${after} now.\n`);
+    stdout.write(`The root of the files was ${before ?? "empty"} and is now ${after}.\n`);
     if (dropped > 0)
       stdout.write(
-        `${counted(dropped, "change")} since the old root was stored ${dropped === 1 ? "is" : "are"} gone.\n`,
+        `${counted(dropped, "change")} since the old root was stored ${dropped === 1 ? "is" : "are"} lost.\n`,
       );
     if (before !== undefined) {
       stdout.write(
-        `Nothing was removed: to go back, \`files chroot --confirm ${before}\` before garbage is collected.\n`,
+        `Nothing was removed yet: to undo this, run \`files chroot --confirm ${before}\` before the next garbage collection.\n`,
       );
     }
     return 0;

@@ -1,6 +1,6 @@
 /** Reads the flags of `modhost node daemon`. */
 
-import { type ConfigOverrides, NodeError } from "modhost/node";
+import { type ConfigOverrides, failure } from "modhost/node";
 import type { CommandContext } from "../../../../core/cli/index.ts";
 import { textOf } from "./repo.ts";
 
@@ -19,16 +19,16 @@ const idle: readonly string[] = ["unrestricted-api", "enable-mplex-experiment"];
 /** @throws NodeError for unsupported, contradictory or unknown values */
 export function readFlags({ options, stderr }: CommandContext) {
   const refused = (flag: string, why: string) => {
-    if (options[flag] === true) throw new NodeError(`${why}: start without --${flag}`);
+    if (options[flag] === true) throw failure("NOT_SUPPORTED", { reason: `${why}: start without --${flag}` });
   };
   refused("disable-transport-encryption", "connections between peers are always encrypted");
   if (options.mount === true && options.offline === true) {
-    throw new NodeError("mount is not currently supported in offline mode");
+    throw failure("NOT_SUPPORTED", { reason: "mount is not currently supported in offline mode" });
   }
   for (const flag of idle) if (options[flag] === true) stderr.write(`modhost: --${flag} has no effect\n`);
   const routing = textOf(options.routing) ?? "default";
   if (routing !== "default" && !routings.includes(routing)) {
-    throw new NodeError(`unrecognized routing option: ${routing}`);
+    throw failure("OPTION_INVALID", { reason: `unrecognized routing option: ${routing}` });
   }
   const overrides: ConfigOverrides = {
     ...(routing === "default" ? {} : { "Routing.Type": routing }),
@@ -36,7 +36,7 @@ export function readFlags({ options, stderr }: CommandContext) {
   };
   const none = options["rebuild-pins-none"] === true;
   if (none && options["restore-pins"] === true)
-    throw new NodeError("give either --restore-pins or --rebuild-pins-none");
+    throw failure("OPTION_CONFLICT", { reason: "give either --restore-pins or --rebuild-pins-none" });
   const lostMetadata = none ? "none" : options["restore-pins"] === true ? "restore" : "refuse";
   // Undefined if the flag is not given: then the config decides.
   const flag = (name: string) => (typeof options[name] === "boolean" ? options[name] : undefined);

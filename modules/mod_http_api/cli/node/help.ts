@@ -13,8 +13,7 @@ import { surfaceOf } from "../rpc/surface.ts";
 import { program, sharedOptions } from "./repo.ts";
 
 /**
- * Commands and groups under the headings of the reference. Commands that the reference does not
- * show come last.
+ * Commands and groups under the headings of go-ipfs. Commands that go-ipfs does not show come last.
  */
 const headings: Readonly<Record<string, readonly string[]>> = {
   "Basic commands": ["init", "add", "cat", "get", "ls", "refs"],
@@ -37,8 +36,8 @@ export function nodeHelp(command: Command, own: readonly Command[]): string {
   }));
   const { enc: _, ...options } = { ...sharedOptions, ...callOptions };
   const more = [
-    `${program} COMMAND --help, or ${program} help COMMAND, tells more about a command.`,
-    "[0.43]: came with Kubo 0.43; it is served whatever the option api_level says.",
+    `${program} COMMAND --help, or ${program} help COMMAND, shows the help of a command.`,
+    "[0.43]: came with Kubo 0.43; available whatever the option api_level says.",
   ].join("\n");
   return commandHelp({ ...command, options, about: more }, {}, "modhost", sections);
 }

@@ -1,4 +1,4 @@
-/** `modhost node init`. */
+/** `modhost node init`: creates a repo. */
 import { type Command, UsageError } from "../../../../core/cli/index.ts";
 import { textOf } from "./repo.ts";
 
@@ -10,7 +10,7 @@ export const init: Command = {
     profile: { type: "string", short: "p", value: "NAMES", help: "Profiles to apply, separated by commas" },
     algorithm: { type: "string", short: "a", value: "NAME", help: "Type of the key: ed25519 (the default) or rsa" },
     bits: { type: "string", short: "b", value: "N", help: "Size of an RSA key in bits; default: 2048" },
-    "empty-repo": { type: "boolean", short: "e", help: "Add no welcome documents; none are ever added" },
+    "empty-repo": { type: "boolean", short: "e", help: "No effect: welcome documents are never added" },
   },
   async run(context) {
     const { args, options } = context;

@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import {
   createNode,
   DEFAULT_RSA_BITS,
+  failure,
   generateKey,
   type IdentityConfig,
   identityOf,
@@ -29,10 +30,12 @@ export async function makeRepo(context: CommandContext, wanted: NewRepo): Promis
   const { profile } = wanted;
   const repo = repoFolder(context);
   if (await isRepo(repo)) {
-    throw new NodeError("ipfs configuration file already exists!\nReinitializing would overwrite your keys.\n");
+    throw failure("REPO_EXISTS", {
+      reason: "ipfs configuration file already exists!\nReinitializing would overwrite your keys.\n",
+    });
   }
   const unknown = profile?.split(",").find((name) => name !== "" && !isProfile(name));
-  if (unknown !== undefined) throw new NodeError(`invalid configuration profile: ${unknown}`);
+  if (unknown !== undefined) throw new NodeError("CONFIG_PROFILE_UNKNOWN", `invalid configuration profile: ${unknown}`);
   const document = wanted.document === undefined ? undefined : await readFile(resolve(cwd, wanted.document), "utf8");
   const identity = document === undefined ? await makeIdentity(context, wanted) : undefined;
   stdout.write(`initializing IPFS node at ${repo}\n`);
@@ -66,7 +69,9 @@ async function makeIdentity(
 ): Promise<IdentityConfig> {
   const isRsa = type.toLowerCase() === "rsa";
   if (bits !== undefined && !isRsa) {
-    throw new NodeError(`number of key bits does not apply when using ${type.toLowerCase()} keys`);
+    throw failure("OPTION_CONFLICT", {
+      reason: `number of key bits does not apply when using ${type.toLowerCase()} keys`,
+    });
   }
   if (bits !== undefined && !/^\d+$/.test(bits)) throw new UsageError(`--bits takes a number, not ${bits}`);
   const size = Number(bits ?? DEFAULT_RSA_BITS);

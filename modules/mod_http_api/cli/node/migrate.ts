@@ -1,4 +1,4 @@
-/** `modhost node migrate`. */
+/** `modhost node migrate`: copies a repo to another kind of store. */
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import type { Migrated, MigrationProgress, ToSharedOptions } from "modhost/node";
@@ -15,19 +15,19 @@ const interrupting = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export const migrate: Command = {
   name: "migrate",
   arguments: "FROM TO",
-  help: "Copy a repo to another one, or to a store that several hosts share, or from there to a repo",
+  help: "Copy a repo to another repo, or to or from a store that several hosts share",
   about: [
-    "FROM and TO are folders of repos, or the word shared, for the store that node_store of a host's config file names (./shared is a",
-    "folder of that name). From a repo to a new folder, blocks and metadata are converted to another kind of store; to a shared",
-    "store go blocks, pins, files, published names, the state of modules and, where node_store has a keys_secret, keys for names,",
-    "and the same comes from there. FROM is only read; hosts of a shared store may run meanwhile. What was interrupted, the",
-    "same command goes on with. At the end it looks whether all is there.",
+    "FROM and TO are folders of repos. The word shared means the store that node_store of a host's config file names (write",
+    "./shared for a folder of that name). From a repo to a new folder, blocks and metadata are converted to another kind of",
+    "store. To and from a shared store, blocks, pins, files, published names, the state of modules and, if node_store has a",
+    "keys_secret, keys for names are copied. FROM is only read, and hosts of a shared store may run meanwhile. After an",
+    "interruption, run the same command again to continue. At the end it checks that everything was copied.",
   ].join("\n"),
   options: {
     kind: {
       type: "string",
       value: "KIND",
-      help: "Of TO: segments or flatfs (go-ipfs); default: the one that FROM is not",
+      help: "Kind of TO: segments or flatfs (go-ipfs); default: the kind that FROM does not have",
     },
     ...settingsOption,
     like: {
@@ -38,15 +38,15 @@ export const migrate: Command = {
     "on-conflict": {
       type: "string",
       value: "WHAT",
-      help: "To shared, for files and names that both have: keep (those there) or replace; default: nothing is copied",
+      help: "To shared, for files and names that both have: keep (those of the store) or replace; default: copy nothing",
     },
     "copy-references": {
       type: "boolean",
-      help: "To shared: store what the filestore and the urlstore refer to, which a shared store cannot",
+      help: "To shared: store the content that the filestore and the urlstore refer to, because a shared store cannot refer to it",
     },
     verify: {
       type: "boolean",
-      help: "To and from shared: read every block of TO at the end, and compare it with its hash",
+      help: "To and from shared: at the end, read every block of TO and compare it with its hash",
     },
   },
   async run(context) {
@@ -76,9 +76,10 @@ export const migrate: Command = {
     } catch (error) {
       progress.clear();
       const { retryAfter } = await import("modhost/node");
-      if (retryAfter(error) !== undefined) stderr.write("A store went away. The same command goes on from here.\n");
+      if (retryAfter(error) !== undefined)
+        stderr.write("The connection to a store was lost. Run the same command again to continue.\n");
       if (!(error instanceof Interrupted)) throw error;
-      stderr.write("Interrupted. The same command goes on from here.\n");
+      stderr.write("Interrupted. Run the same command again to continue.\n");
       return error.exitCode;
     } finally {
       release();
@@ -126,7 +127,7 @@ function requireOptions({ options }: CommandContext, from: string, to: string): 
     ...(from === SHARED ? [] : only.from),
     ...(to === SHARED || from === SHARED ? [] : only.either),
   ].find((name) => options[name] !== undefined);
-  if (idle !== undefined) throw new UsageError(`--${idle} has no meaning from ${from} to ${to}`);
+  if (idle !== undefined) throw new UsageError(`--${idle} has no effect from ${from} to ${to}`);
 }
 
 class Interrupted extends Error {

@@ -51,8 +51,8 @@ export class Daemon implements Service {
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    // Ends calls that wait for peers. The reference releases the repo at once, however long such
-    // calls would take.
+    // Ends calls that wait for peers. go-ipfs releases the repo at once, however long such calls
+    // would take.
     const leaving = this.#node?.lowLevel.goOffline().catch((error) => this.report(error));
     await this.#host?.stop();
     await leaving;
@@ -68,7 +68,7 @@ export class Daemon implements Service {
   exiting(error: Error): void {
     const log = this.#host?.log;
     if (log !== undefined) log.error("The process exits without draining: %s", error.stack);
-    else this.#context.stderr.write(`modhost: the process ends at once: ${error.stack}\n`);
+    else this.#context.stderr.write(`modhost: the process exits immediately: ${error.stack}\n`);
   }
 
   async #start(): Promise<void> {
@@ -134,8 +134,7 @@ export class Daemon implements Service {
       https_ports: [],
       stop_timeout: MAX_STOP_SECONDS + MAX_CLEANUP_TIME,
       unload_grace: MAX_STOP_SECONDS,
-      // The reference waits for clients however long they accept no data, and even while they are
-      // suspended.
+      // go-ipfs waits for clients however long they accept no data, even while they are suspended.
       http_progress_timeout: MAX_CLIENT_PAUSE,
     };
     const config = await loadConfig({ path: configPath, search: false, cwd, env, values });

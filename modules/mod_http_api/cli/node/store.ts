@@ -20,7 +20,7 @@ export const settingsOption = {
 
 const stat: Command = {
   name: "store stat",
-  help: "Show what a shared store holds, and how many hosts use it",
+  help: "Show how much a shared store contains, and how many hosts use it",
   options: { ...settingsOption, json: { type: "boolean", help: "As JSON" } },
   run: (context) =>
     visit(context, async (store) => {
@@ -32,7 +32,7 @@ const stat: Command = {
         `Commits   ${position}`,
         `Hosts     ${hosts}`,
         ...unfinished.map(
-          (folder) => `Only a part of the repo ${folder} was copied here: modhost node migrate goes on`,
+          (folder) => `Only a part of the repo ${folder} was copied here: run modhost node migrate again`,
         ),
       ];
       context.stdout.write(context.options.json === true ? `${JSON.stringify(stats)}\n` : `${lines.join("\n")}\n`);
@@ -42,8 +42,8 @@ const stat: Command = {
 
 const verify: Command = {
   name: "store verify",
-  help: "Compare the objects of a shared store with what its database lists; exit status 1 when anything is missing or damaged",
-  options: { ...settingsOption, read: { type: "boolean", help: "Read every block, and compare it with its hash" } },
+  help: "Compare the objects of a shared store with those that its database lists; exit status 1 if any is missing or damaged",
+  options: { ...settingsOption, read: { type: "boolean", help: "Read every block and compare it with its hash" } },
   run: (context) =>
     visit(context, async (store) => {
       let faults = 0;
@@ -53,7 +53,7 @@ const verify: Command = {
       }
       const { segments } = await store.stat();
       context.stdout.write(
-        faults === 0 ? `${counted(segments, "segment")}, nothing is wrong\n` : `${counted(faults, "fault")}\n`,
+        faults === 0 ? `${counted(segments, "segment")}, no faults\n` : `${counted(faults, "fault")}\n`,
       );
       return faults === 0 ? 0 : 1;
     }),
@@ -61,7 +61,7 @@ const verify: Command = {
 
 const orphans: Command = {
   name: "store orphans",
-  help: "List objects of a shared store that hosts left behind when they ended amid a write: nothing refers to them",
+  help: "List objects of a shared store that nothing refers to, because a host ended while it was writing",
   options: { ...settingsOption, remove: { type: "boolean", help: "Delete them" } },
   run: (context) =>
     visit(context, async (store) => {
@@ -75,17 +75,17 @@ const orphans: Command = {
 
 const mounts: Command = {
   name: "store mounts",
-  help: "List what hosts of a shared store have written through their mounts, by peer ID and name: it is kept while a host is away",
+  help: "List the folders that hosts of a shared store have written through their mounts, by peer ID and name; a folder stays while its host is away",
   options: {
     ...settingsOption,
-    remove: { type: "string", value: "PEER", help: "Forget that of a host that is gone for good" },
+    remove: { type: "string", value: "PEER", help: "Remove the folders of a host that will not return" },
   },
   run: (context) =>
     visit(context, async (store) => {
       const gone = textOf(context.options.remove);
       const trees = gone === undefined ? await store.mounts() : await store.removeMounts(gone);
       for (const { host, key, root } of trees) context.stdout.write(`${host} /ipns/${key} ${root ?? "empty"}\n`);
-      context.stdout.write(`${trees.length} folders${gone === undefined ? "" : " forgotten"}\n`);
+      context.stdout.write(`${trees.length} folders${gone === undefined ? "" : " removed"}\n`);
       return 0;
     }),
 };
@@ -100,7 +100,7 @@ async function visit(context: CommandContext, use: (store: SharedStoreVisit) => 
   return await visitSharedStore(settings, use, { onNotice });
 }
 
-/** @throws UsageError where no shared store is configured */
+/** @throws UsageError if no shared store is configured */
 export async function settingsOf({ options, cwd, env }: CommandContext): Promise<SharedStoreSettings> {
   const named = textOf(options.settings);
   const path = named === undefined ? undefined : resolve(cwd, named);
@@ -110,6 +110,6 @@ export async function settingsOf({ options, cwd, env }: CommandContext): Promise
   const settings = config.value("node_store") as SharedStoreSettings | undefined;
   if (settings !== undefined) return settings;
   throw new UsageError(
-    `${config.file ?? "the configuration"} has no option node_store: name the config file of a host of the shared store by --settings`,
+    `${config.file ?? "the configuration"} has no option node_store: name the config file of a host of the shared store with --settings`,
   );
 }

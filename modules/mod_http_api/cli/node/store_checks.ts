@@ -1,6 +1,4 @@
-/**
- * Checks of `modhost doctor` on the store that several hosts share, where `node_store` names one.
- */
+/** Checks of `modhost doctor` on the store that several hosts share, if `node_store` names one. */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { inspectStore, type SharedStoreSettings, type StoreInspection } from "modhost/node";
@@ -73,7 +71,7 @@ export function checksOfStore(waitMs?: number): readonly Check[] {
 const declared: readonly StoreCheck[] = [
   {
     name: "shared database",
-    help: "With node_store: the database is reached, keeps what it confirms, tells of news, and has tables that fit",
+    help: "With node_store: the database can be reached, loses no confirmed writes, sends notifications, and has suitable tables",
     findings: ({ store }) => {
       const { database } = store;
       if ("fault" in database)
@@ -84,20 +82,20 @@ const declared: readonly StoreCheck[] = [
       const { synchronous_commit: commit, synchronous_standby_names: standbys } = settings;
       return [
         ...(Number.parseInt(version, 10) < TESTED_VERSION
-          ? [warning(`The database is PostgreSQL ${version}; this is tested with ${TESTED_VERSION}`, "update it")]
+          ? [warning(`The database is PostgreSQL ${version}; tests use ${TESTED_VERSION}`, "update it")]
           : []),
         ...(isReadOnly
           ? [
               problem(
-                "The database takes no writes: default_transaction_read_only is on",
-                "set it to off for this database and role, or name the database that takes writes in sql of node_store",
+                "The database accepts no writes: default_transaction_read_only is on",
+                "set it to off for this database and role, or name a database that accepts writes in sql of node_store",
               ),
             ]
           : []),
         ...(commit === "off" || settings.fsync === "off"
           ? [
               problem(
-                "The database confirms what it may lose: synchronous_commit or fsync is off",
+                "The database may lose writes that it has confirmed: synchronous_commit or fsync is off",
                 "ALTER DATABASE … SET synchronous_commit = on; fsync = on in postgresql.conf",
               ),
             ]
@@ -105,7 +103,7 @@ const declared: readonly StoreCheck[] = [
         ...(commit === "local" && standbys !== ""
           ? [
               warning(
-                "A standby of the database may lack what was confirmed: synchronous_commit is local",
+                "A standby of the database may lack confirmed writes: synchronous_commit is local",
                 "set it to on, or never let that standby take over",
               ),
             ]
@@ -114,14 +112,14 @@ const declared: readonly StoreCheck[] = [
           ? []
           : [
               warning(
-                "Notices of the database do not come through (LISTEN), as with some poolers: other hosts hear of changes up to a second later",
-                "name the database itself in sql, or have the pooler keep sessions",
+                "Notifications of the database do not arrive (LISTEN), as with some poolers: other hosts see changes up to a second later",
+                "name the database itself in sql, or make the pooler keep sessions",
               ),
             ]),
         ...(tables === undefined && !mayCreate
           ? [
               problem(
-                `There is no schema ${schema} yet, and this role may not make it`,
+                `The schema ${schema} does not exist yet, and this role may not create it`,
                 `CREATE SCHEMA ${schema} AUTHORIZATION …; or GRANT CREATE ON DATABASE`,
               ),
             ]
@@ -132,7 +130,7 @@ const declared: readonly StoreCheck[] = [
   },
   {
     name: "shared objects",
-    help: "With node_store: the object store is reached, its keys and bucket are right, conditional writes are honoured, the clocks agree, and it belongs to the database",
+    help: "With node_store: the object store can be reached, keys and bucket are correct, conditional writes work, the clocks agree, and the objects belong to the database",
     findings: ({ store: { objects, database } }) => {
       if ("fault" in objects) {
         // Most faults end with their own remedy.
@@ -146,8 +144,8 @@ const declared: readonly StoreCheck[] = [
         ...(Math.abs(ahead) > MAX_SKEW_MS
           ? [
               warning(
-                `The clock of the object store is ${Math.abs(ahead) / 1000} s ${ahead > 0 ? "ahead of" : "behind"} the one here; requests are refused from 15 minutes on`,
-                "set the clock (timedatectl), and keep it right by NTP",
+                `The clock of the object store is ${Math.abs(ahead) / 1000} s ${ahead > 0 ? "ahead of" : "behind"} the clock of this host; from 15 minutes on, requests are refused`,
+                "set the clock (timedatectl), and synchronize it with NTP",
               ),
             ]
           : []),
@@ -157,7 +155,7 @@ const declared: readonly StoreCheck[] = [
   },
   {
     name: "shared cache",
-    help: "With node_store: the folder of this host's copies can be written to, and what the cache may take fits",
+    help: "With node_store: the folder of the cache is writable, and there is room for the maximum size of the cache",
     findings: ({ store: { cache }, installation: { system } }) => {
       const { folder, bytes, maxBytes } = cache;
       const above = existing(folder);
@@ -169,23 +167,23 @@ const declared: readonly StoreCheck[] = [
       if (free === undefined || bytes + free >= maxBytes) return [];
       return [
         warning(
-          `The cache ${folder} may take ${size_text(maxBytes)}, has ${size_text(bytes)}, and only ${size_text(free)} are free`,
-          "make room, or set cache of node_store to less",
+          `The cache ${folder} may grow to ${size_text(maxBytes)}, has ${size_text(bytes)}, and only ${size_text(free)} are free`,
+          "make room, or reduce cache of node_store",
         ),
       ];
     },
   },
   {
     name: "shared keys",
-    help: "With node_store: keys for names can be read where hosts have them in common, and nobody else reads the files with secrets",
+    help: "With node_store: shared keys for names can be read, and no other user can read the files with secrets",
     findings: ({ store: { keys, keysFault }, settings }) => [
       ...(keysFault === undefined
         ? []
-        : [problem(keysFault, "keys_secret of node_store is the same file on every host")]),
+        : [problem(keysFault, "use the same file for keys_secret of node_store on every host")]),
       ...(settings.keys_secret === undefined && keys > 0
         ? [
             warning(
-              `Hosts have ${counted(keys, "key")} for names in common, and this one does not know them`,
+              `Hosts share ${counted(keys, "key")} for names, and this host cannot read them`,
               "set keys_secret of node_store, as on the other hosts",
             ),
           ]
@@ -199,12 +197,12 @@ const declared: readonly StoreCheck[] = [
   },
   {
     name: "shared hosts",
-    help: "With node_store: the server that runs here has a session, no host ended without a word, and no repo was copied there half",
+    help: "With node_store: the server that runs here has a session, no host has ended without closing its session, and every copied repo is complete",
     findings: async ({ store: { database, unfinished }, installation }) => [
       ...unfinished.map((folder) =>
         warning(
           `Only a part of the repo ${folder} is in the shared store`,
-          `modhost node migrate ${folder} shared goes on, on the machine that has it`,
+          `run modhost node migrate ${folder} shared again, on the machine that has this repo`,
         ),
       ),
       ...("found" in database && database.found.tables !== undefined
@@ -227,7 +225,7 @@ function tableFindings({ version, known, missing }: Tables, schema: string): Fin
     version > known
       ? "update modhost here: all hosts use one version"
       : "use the version of modhost that all other hosts have";
-  return [problem(`The schema ${schema} has version ${version}, and this program knows ${known}`, remedy)];
+  return [problem(`The schema ${schema} has version ${version}, and this program reads ${known}`, remedy)];
 }
 
 function pairFindings({ store, position }: Tables, named: string | undefined): Finding[] {
@@ -235,16 +233,16 @@ function pairFindings({ store, position }: Tables, named: string | undefined): F
     if (position === 0) return [];
     return [
       problem(
-        "The objects that the database lists are not there: under this prefix is nothing of a store",
-        "correct s3 of node_store, or bring the objects back from a backup, with the one called store",
+        "The objects that the database lists do not exist: there is no store under this prefix",
+        "correct s3 of node_store, or restore the objects from a backup, including the object store",
       ),
     ];
   }
   if (named === store) return [];
   return [
     problem(
-      `The objects are those of the store ${named}, and the database is that of ${store}`,
-      "correct s3 or sql of node_store: each store has a prefix and a schema of its own",
+      `The objects belong to the store ${named}, but the database belongs to ${store}`,
+      "correct s3 or sql of node_store: each store has its own prefix and its own schema",
     ),
   ];
 }
@@ -253,20 +251,20 @@ function hostFindings({ hosts }: Tables, { running }: Installation, own: string 
   const here = hosts.filter(({ peer, isAlive }) => peer === own && isAlive);
   const left = Math.max(...here.map((host) => host.left));
   const gone = hosts.filter(({ peer, isAlive }) => peer !== own && !isAlive);
-  const slow = "see modhost status and the log of the server; is its network slow, or the machine overloaded?";
+  const slow = "see modhost status and the log of the server: the network may be slow, or the machine overloaded";
   return [
     ...(here.length > 1
       ? [
           problem(
-            `${here.map(({ name }) => name).join(" and ")} have one identity, ${own}: each ends sessions of the other, and writes fail then`,
-            "stop one of the hosts, and give it a repo of its own, which it makes where there is none",
+            `${here.map(({ name }) => name).join(" and ")} have the same identity, ${own}: each ends the sessions of the other, and writes then fail`,
+            "stop one of the hosts and give it its own repo, which it creates if there is none",
           ),
         ]
       : []),
     ...(running !== undefined && here.length === 0
       ? [
           problem(
-            "The server that runs here has no session: its writes are refused until it joins anew, which it tries by itself",
+            "The server that runs here has no session: its writes are refused until it has joined again, which it tries by itself",
             slow,
           ),
         ]
@@ -274,15 +272,15 @@ function hostFindings({ hosts }: Tables, { running }: Installation, own: string 
     ...(running !== undefined && here.length > 0 && left < LATE_MS
       ? [
           warning(
-            `The server that runs here lags behind: in ${Math.round(left / 1000)} s its session is over, which it should have prolonged`,
+            `The server that runs here is late: its session ends in ${Math.round(left / 1000)} s, and it should have renewed it by now`,
             slow,
           ),
         ]
       : []),
     ...gone.map(({ name, peer, left }) =>
       warning(
-        `The session of the host ${name} (${peer}) has been over for ${Math.round(-left / 1000)} s, and it did not end in good order`,
-        "others have taken over its share: start it again, or leave it",
+        `The session of the host ${name} (${peer}) ended ${Math.round(-left / 1000)} s ago, and the host has not closed it`,
+        "other hosts have taken over its work: start it again, or ignore this",
       ),
     ),
   ];

@@ -64,7 +64,7 @@ export function helpText(
   return `${rpcGroupHelp(commands, group, program)}\n`;
 }
 
-/** Commands whose output the reference partly leaves to the client. */
+/** Commands whose output go-ipfs partly leaves to the client. */
 const presenters = (commands: ReadonlyMap<string, RpcCommand>): Readonly<Record<string, Presenter>> => ({
   ...Object.fromEntries(Object.entries(tables).map(([path, table]) => [path, tabular(table)])),
   add,
@@ -95,7 +95,7 @@ function unknown(
   const groups = group === "" ? [] : group.split("/");
   const name = words[groups.length];
   if (name === undefined || name.startsWith("-")) {
-    return new UsageError(`No command is named${groups.length === 0 ? "" : ` behind ${groups.join(" ")}`}`);
+    return new UsageError(`No command is given${groups.length === 0 ? "" : ` after ${groups.join(" ")}`}`);
   }
   const path = [...groups, name].join("/");
   const near = nearest(path, [...commands.keys()]);
@@ -103,7 +103,7 @@ function unknown(
   return new UsageError(`${who} no command ${path.replaceAll("/", " ")}${hint}`);
 }
 
-/** A reader that has seen enough (`| head`) closes the pipe; this is no error to report. */
+/** A reader that has seen enough (`| head`) closes the pipe, which is not an error. */
 async function whole({ stdout }: CommandContext, run: () => Promise<void>): Promise<number> {
   stdout.on("error", () => undefined);
   try {

@@ -36,7 +36,7 @@ export function editConfig(commands: ReadonlyMap<string, RpcCommand>): Presenter
       await writeFile(file, before, { mode: 0o600 });
       const child = spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", file], { stdio: "inherit", cwd, env });
       const [code, signal] = await once(child, "exit");
-      if (code !== 0) throw new Error(`The editor ended with ${code ?? signal}; nothing is changed`);
+      if (code !== 0) throw new Error(`The editor ended with ${code ?? signal}; nothing was changed`);
       if (!(await isChanged())) return;
       const response = await session.send({ ...named("config/replace"), files: [file] });
       for await (const _ of response.body);
@@ -44,7 +44,7 @@ export function editConfig(commands: ReadonlyMap<string, RpcCommand>): Presenter
     } catch (error) {
       isUnsaved = await isChanged().catch(() => false);
       if (!isUnsaved) throw error;
-      throw new Error(`${(error as Error).message}\nWhat you wrote is in ${file}`, { cause: error });
+      throw new Error(`${(error as Error).message}\nYour text is in ${file}`, { cause: error });
     } finally {
       if (!isUnsaved) await rm(folder, { recursive: true });
     }

@@ -60,7 +60,7 @@ export async function exchange(
   const incoming = await response.promise;
   // The reader of the body reports errors. Without a reader, a broken response is ignored.
   incoming.on("error", () => undefined);
-  const broken = (error: unknown) => unreadable ?? new Error(`The answer of the server broke off: ${reasonOf(error)}`);
+  const broken = (error: unknown) => unreadable ?? new Error(`The server's response broke off: ${reasonOf(error)}`);
   return {
     status: incoming.statusCode ?? 0,
     headers: incoming.headers,
@@ -70,7 +70,7 @@ export async function exchange(
 
   function unreachable(error: Error, { origin: { origin }, source }: Server): Error {
     const where = socketPath ?? origin;
-    return new Error(`No server answers at ${where} (from ${source}): ${error.message || reasonOf(error)}`);
+    return new Error(`No server responds at ${where} (from ${source}): ${error.message || reasonOf(error)}`);
   }
 }
 

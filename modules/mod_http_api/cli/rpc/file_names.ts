@@ -26,7 +26,7 @@ export async function findPath(path: string): Promise<string> {
   for (const name of path.slice(root.length).split(sep)) {
     const names = name.includes(REPLACEMENT) ? await namesLike(found, name) : [];
     if (names.length > 1)
-      throw new Error(`${path} can be any of ${names.length} names: ${names.map(quoted).join(", ")}`);
+      throw new Error(`${path} may mean any of ${names.length} names: ${names.map(quoted).join(", ")}`);
     found = join(found, names[0] ?? binaryOf(name));
   }
   return found;

@@ -15,7 +15,7 @@ export function rpcGroupHelp(commands: ReadonlyMap<string, RpcCommand>, group: s
     "",
     columns(rows, "  "),
     "",
-    `${program} COMMAND --help tells more about a command.`,
+    `${program} COMMAND --help shows the help of a command.`,
   ].join("\n");
 }
 
@@ -62,7 +62,10 @@ const wordsOf = ({ arguments: declared, file }: RpcCommand) => [
 ];
 
 const ownRows = [
-  ["--api ADDRESS", "The server: a URL, HOST:PORT or a multiaddress; default: what the repo's file `api` says"],
+  [
+    "--api ADDRESS",
+    "The server: a URL, HOST:PORT or a multiaddress; default: the address in the file `api` of the repo",
+  ],
   ["--token TOKEN", callOptions.token.help],
 ];
 

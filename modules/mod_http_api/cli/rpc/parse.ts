@@ -108,7 +108,7 @@ export function isFlagSet({ options }: Call, name: string): boolean {
   return options.get(name)?.[0] === "true";
 }
 
-/** @throws UsageError */
+/** Parses the words after the command. @throws UsageError */
 export function parseCall(command: RpcCommand, words: readonly string[]): Call {
   const given = new GivenOptions(command);
   const positionals: string[] = [];
@@ -148,7 +148,7 @@ class GivenOptions {
     this.#title = path.replaceAll("/", " ");
   }
 
-  /** @throws UsageError */
+  /** Finds an option of the command by its name. @throws UsageError */
   find(name: string): RpcOption {
     const option = this.#known.get(name);
     if (option !== undefined) return option;

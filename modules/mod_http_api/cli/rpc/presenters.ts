@@ -1,6 +1,6 @@
 /**
  * Presenters print responses. Most print bytes and texts as the server sends them; some compose the
- * lines that the reference leaves to the client, such as those of `add`.
+ * lines that go-ipfs leaves to the client, such as those of `add`.
  */
 
 import { printable } from "../../../../core/cli/index.ts";
@@ -56,7 +56,7 @@ interface Added {
   readonly Bytes?: number;
 }
 
-/** The reference leaves these lines and the progress to the client. */
+/** go-ipfs leaves these lines and the progress to the client. */
 export const add: Presenter = async (session, call) => {
   if (call.options.has("encoding")) return print(session, call);
   const [silent, quiet, quieter] = ["silent", "quiet", "quieter"].map((name) => isFlagSet(call, name));
@@ -99,8 +99,8 @@ interface Bandwidth {
 }
 
 /**
- * The reference leaves the text of these numbers to the client: printed once, or with `poll` as one
- * line that changes.
+ * go-ipfs leaves the text of these numbers to the client: they are printed once, or with `poll` as
+ * one line that changes.
  */
 export const bandwidth: Presenter = async (session, call) => {
   if (call.options.has("encoding")) return print(session, call);
@@ -131,8 +131,8 @@ function decimalSize(size: number): string {
 }
 
 /**
- * Returns whether topics of calls are in multibase, as in later versions of the reference. There, a
- * message is a file of the body.
+ * Returns whether topics of calls are in multibase, as in Kubo. There, a message is a file of the
+ * body.
  */
 export const isMultibase = (commands: ReadonlyMap<string, RpcCommand>): boolean =>
   commands.get("pubsub/pub")?.file !== undefined;

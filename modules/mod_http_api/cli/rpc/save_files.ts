@@ -82,7 +82,9 @@ async function unpack(
       throw new Error(`The archive has an entry outside of the requested folder: ${shownOf(name)}`);
     }
     if (!written.has(type))
-      throw new Error(`The archive has an entry that is no file, folder or link: ${shownOf(name)} (${type})`);
+      throw new Error(
+        `The archive has an entry that is neither a file, a folder nor a link: ${shownOf(name)} (${type})`,
+      );
     if (path !== target) await makeFolder(dirname(path));
     // The caller may have named the target folder by a link; that link stays.
     if (path !== target || type !== "directory") await clear(bytesOf(path));

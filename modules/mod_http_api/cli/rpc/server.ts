@@ -106,16 +106,16 @@ async function announcedServer(context: ServerContext): Promise<AnnouncedServer>
   const found = await readApiFiles(repo);
   if (found !== undefined) return found;
   if (by !== undefined || existsSync(repo)) {
-    const named = by ?? "where it is when nothing names one";
+    const named = by ?? "the default path";
     throw new Error(
-      `No server has the API of the repo ${repo} (${named}): start one with the module http_api, or name a server by --api`,
+      `No server announces its API in the repo ${repo} (${named}): start one with the module http_api, or name a server with --api`,
     );
   }
-  context.stderr.write(`modhost: there is no repo ${repo}: this goes to the server at ${standard}\n`);
+  context.stderr.write(`modhost: there is no repo ${repo}, so the command is sent to the server at ${standard}\n`);
   return { address: standard, source: "the default address" };
 }
 
-/** `by` says what names the repo; undefined if nothing does. */
+/** `by` says what names the repo; undefined if it is the default. */
 async function repoOf({ configPath, cwd, env }: ServerContext): Promise<{ repo: string; by: string | undefined }> {
   const { IPFS_PATH = "" } = env;
   if (configPath === undefined && IPFS_PATH !== "") return { repo: resolve(cwd, IPFS_PATH), by: "by $IPFS_PATH" };
@@ -140,7 +140,7 @@ export function parseServer(address: string, source: string): Server {
     : ofUrl(isHostAndPort ? `http://${address}` : address);
   if (server === undefined) {
     throw new UsageError(
-      `${source} has no address of a server: ${address} is neither a URL such as http://127.0.0.1:5280, nor HOST:PORT, nor a multiaddress such as ${standard}`,
+      `${source} is not the address of a server: ${address} is neither a URL such as http://127.0.0.1:5280, nor HOST:PORT, nor a multiaddress such as ${standard}`,
     );
   }
   return { ...server, source };

@@ -87,11 +87,11 @@ async function refusal({ origin: { origin, hostname } }: Server, response: RpcRe
   const reason = await failureText(response);
   if (status === 308 && headers.location !== undefined && URL.canParse(headers.location, origin)) {
     const allowedOrigin = new URL(headers.location, origin).origin;
-    return new Error(`The server at ${origin} takes calls at ${allowedOrigin} alone: --api ${allowedOrigin}`);
+    return new Error(`The server at ${origin} only accepts calls at ${allowedOrigin}: use --api ${allowedOrigin}`);
   }
   const reasonWithStatus = reason.startsWith(`${status} `) ? reason : `${status} ${reason}`;
   const isNamed = !reason.includes("Unknown host: ");
-  const remedy = isNamed ? "" : `; name ${hostname} in its option hosts, or --api a host that is there`;
+  const remedy = isNamed ? "" : `; add ${hostname} to its option hosts, or use --api with a host that is in it`;
   return new Error(`The server at ${origin} does not list its commands: ${reasonWithStatus}${remedy}`);
 }
 

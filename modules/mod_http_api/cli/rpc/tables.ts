@@ -226,7 +226,7 @@ export const tabular =
         await session.write(`${columns([...title, ...lines])}\n`);
       }
     }
-    if (isFirst) session.context.stderr.write("There is nothing to list.\n");
+    if (isFirst) session.context.stderr.write("The list is empty.\n");
     checkEnd(response);
   };
 

@@ -80,7 +80,7 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
 }
 
 async function specialFacts(flag: string, size: number, bytes: Bytes): Promise<Ahead> {
-  if (size > MAX_SPECIAL) throw new TarError(`The archive has ${size} bytes where a name is: that is too much`);
+  if (size > MAX_SPECIAL) throw new TarError(`The archive has a name of ${size} bytes, which is too long`);
   const content = await bytes.take(size);
   await bytes.skip(padding(size));
   if (flag === "x") return recordsIn(content);
@@ -131,7 +131,7 @@ function numberAt(block: Buffer, at: number, length: number): number {
     throw new TarError("The archive is damaged: a number is too large");
   }
   const digits = block.toString("latin1", at, at + length).replace(/^[ \0]+|[ \0].*$/gs, "");
-  if (!/^[0-7]*$/.test(digits)) throw new TarError("The archive is damaged: what should be a number is none");
+  if (!/^[0-7]*$/.test(digits)) throw new TarError("The archive is damaged: a field is not a number");
   return digits === "" ? 0 : Number.parseInt(digits, 8);
 }
 
@@ -139,7 +139,7 @@ function numberAt(block: Buffer, at: number, length: number): number {
 function requireChecksum(block: Buffer): void {
   let sum = 8 * 32;
   for (const [at, byte] of block.entries()) if (at < 148 || at >= 156) sum += byte;
-  if (sum !== numberAt(block, 148, 8)) throw new TarError("This is no tar archive, or it is damaged");
+  if (sum !== numberAt(block, 148, 8)) throw new TarError("This is not a tar archive, or it is damaged");
 }
 
 const padding = (size: number): number => (BLOCK - (size % BLOCK)) % BLOCK;

@@ -86,7 +86,7 @@ async function collect(
     : lstat(bytesOf(path), { bigint: true })
   ).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT" || !isNamed) throw error;
-    throw new Error(`${shownOf(path)}: there is no such file; ${options.title} takes a file, or the standard input`);
+    throw new Error(`${shownOf(path)}: no such file; ${options.title} takes a file, or the standard input`);
   });
   const entry = { name, path, shown, facts: options.facts ? factsOf(found) : "" };
   if (found.isSymbolicLink()) entries.push({ ...entry, kind: "link", size: 0 });

@@ -1,11 +1,11 @@
 /**
  * The adder: imports entries, stores their blocks in batches and pins the roots.
  *
- * When the event of a root (a top-level entry, or the wrapper around all of them) is given out, the
- * root and everything below it are durable, and pinned if that was asked for. Events of files
- * inside a directory are given out as they are built and promise nothing. While a root waits for
- * the disk, further entries are taken in; all roots that have come by then share the next flush and
- * the next transaction of pins.
+ * The adder emits an event for every entry. When it emits the event of a root (a top-level entry,
+ * or the wrapper around all of them), the root and everything below it are durable, and pinned if
+ * requested. Events of files inside a directory are emitted as the files are built and promise
+ * nothing. While a root waits for the disk, the adder accepts further entries. All roots that are
+ * complete by then share the next flush and the next transaction of pins.
  */
 import { tmpdir } from "node:os";
 import type { CID } from "multiformats/cid";
@@ -18,7 +18,7 @@ import { type AddEntry, type AddEvent, type AddSettings, addTree } from "../unix
 import type { BlockSink } from "../unixfs/build.ts";
 import { DirectoryTree } from "../unixfs/directory_tree.ts";
 
-/** What the adder needs of a node. */
+/** The parts of a node that the adder uses. */
 export interface AdderDeps {
   readonly blocks: BlockService;
   /**
@@ -31,33 +31,33 @@ export interface AdderDeps {
   /** Folder for temporary files, when an add has too many entries for the memory. */
   readonly scratch: string;
   sync(): Promise<void>;
-  /**
-   * Called with roots that are complete on this machine, so that they can be provided to the
-   * network.
-   */
+  /** Called with roots that are complete on this machine. Announces them to the network. */
   announce?(roots: readonly CID[]): void;
 }
 
 export interface AdderOptions {
   /** Pin every root recursively. */
   readonly pin: boolean;
-  /** What these pins are called. */
+  /** Name of the pins. */
   readonly pinName?: string | undefined;
   /**
-   * Let references of the filestore stand for blocks: existing ones, and new ones for entries with
-   * a `backing`. Default false.
+   * Allow references of the filestore in place of blocks: existing references, and new ones for
+   * entries with a `backing`. Default false.
    */
   readonly references?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly offline?: boolean | undefined;
-  /** Announce nothing, as with `offline`. */
+  /** Do not announce the roots. `offline` implies it. */
   readonly mute?: boolean | undefined;
 }
 
-/** Events that may wait for the disk or the reader before no more entries are taken in. */
+/**
+ * Maximum number of events that wait for the disk or the reader. Beyond it the adder accepts no
+ * more entries.
+ */
 const MAX_EVENTS = 1024;
 
-/** Imports without storing anything: gives the events, and so the CIDs. */
+/** Imports without storing anything. The events still have the CIDs. */
 export function hashOnly(
   entries: AsyncIterable<AddEntry>,
   settings: AddSettings,
@@ -71,9 +71,9 @@ export function hashOnly(
 }
 
 /**
- * Imports, stores and pins, some way ahead of the reader. Garbage collection may run in between,
- * and spares what was built so far. A reader that stops early does not wait for entries or their
- * bytes.
+ * Imports, stores and pins, ahead of the reader up to a limit. Garbage collection may run in
+ * between, and spares what was built so far. If the reader stops early, nothing waits for further
+ * entries or bytes.
  *
  * @throws what the import throws, or the signal's reason, after the events before it; failures of
  * the stores
@@ -92,14 +92,16 @@ class AddSession {
   readonly #settings: AddSettings;
   readonly #options: AdderOptions;
   readonly #batch: PreemptibleBatch;
-  /** Entries that were built and are not below a root yet. */
+  /** Entries that were built and are not part of a root yet. */
   readonly #tree: DirectoryTree;
-  /** Events that wait to be given out, in order. */
+  /** Events that were not yielded yet, in order. */
   readonly #events: AddEvent[] = [];
-  /** How many of them may be given out. */
+  /** How many of them may be yielded. */
   #released = 0;
   #over = false;
-  /** Ends waiting for the source: the reader has left, or `signal` of the options says so. */
+  /**
+   * Stops waiting for the source. Aborted when the reader leaves, and by `signal` of the options.
+   */
   readonly #abort = new AbortController();
   #isLeft = false;
   #failure: { readonly reason: unknown } | undefined;
@@ -161,12 +163,12 @@ class AddSession {
     }
   }
 
-  /** Nothing more is released. */
+  /** Whether no further events will be released. */
   get #isDone(): boolean {
     return (this.#over || this.#failure !== undefined) && this.#committing === undefined;
   }
 
-  /** Takes entries in. Never rejects. */
+  /** Reads the entries. Never rejects. */
   async #pump(entries: AsyncIterable<AddEntry>): Promise<void> {
     const { signal } = this.#options;
     try {
@@ -191,7 +193,7 @@ class AddSession {
     this.#changed.notify();
   }
 
-  /** Makes roots durable until none waits. Never rejects. */
+  /** Makes roots durable until none is waiting. Never rejects. */
   async #commit(): Promise<void> {
     try {
       while (this.#events.slice(this.#released).some(({ root }) => root)) {
@@ -215,9 +217,9 @@ class AddSession {
   }
 
   /**
-   * What a collection must spare: roots that are not durable yet, and blocks below no root. Nothing
-   * is added during a collection; what moves into or out of the tree by then is below blocks that
-   * were protected at first.
+   * Returns the CIDs that a collection must spare: roots that are not durable yet, and blocks that
+   * are not part of a root yet. Nothing is added during a collection. Blocks that move into or out
+   * of the tree meanwhile lie below blocks that were protected when it began.
    */
   *#guarded(): Generator<CID, void, undefined> {
     const roots = this.#events.flatMap(({ root, built }) => (root === true && built ? [built.cid] : []));
@@ -226,7 +228,7 @@ class AddSession {
   }
 }
 
-/** Wakes all who wait for a change. */
+/** Notifies everyone who waits for a change. */
 class Signal {
   #waiting: PromiseWithResolvers<void> | undefined;
 

@@ -1,32 +1,33 @@
 /**
- * What `Import.*` of the configuration says of imports: defaults of their options, and when
- * directories are sharded.
+ * Reads `Import.*` of the configuration: defaults of import options, and when directories are
+ * sharded.
  */
 import { hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { parseSize } from "../../util/size.ts";
 import { isFanout, SHARD_WIDTH } from "../unixfs/shard.ts";
 import { type ShardLimits, type SizeEstimate, sizeEstimates } from "../unixfs/sharding.ts";
-import type { AddOptions } from "./settings.ts";
+import type { UnixfsAddOptions } from "./settings.ts";
 
 const chunkers = /^(buzhash|size-0*[1-9]\d*|rabin(-0*[1-9]\d*){3})$/;
 const DEFAULT_THRESHOLD = "256KiB";
 const layouts: readonly (string | null)[] = ["balanced", "trickle", null];
 
-/** How directories are sharded by their size. */
+/** When a directory is sharded because of its size. */
 export interface SizeSharding {
   readonly sharded: ShardLimits;
   readonly fanout: number;
 }
 
-type Values = Pick<ConfigFile, "value">;
+type ConfigValues = Pick<ConfigFile, "value">;
 
 /**
- * As a node begins with it. @throws NodeError that names a key of `Import` with a value of no use
+ * Reads the settings that a node has from its start on. @throws NodeError that names a key of
+ * `Import` with an unusable value
  */
-export function shardingAtStart(config: Values): SizeSharding {
+export function shardingAtStart(config: ConfigValues): SizeSharding {
   requireImportable(config);
   const layout = config.value("Import.UnixFSDAGLayout");
   if (!layouts.includes(layout)) throw wrong("UnixFSDAGLayout", `must be balanced or trickle, got ${layout}`);
@@ -42,7 +43,7 @@ export function shardingAtStart(config: Values): SizeSharding {
 }
 
 /** @throws NodeError that names a key of `Import` with which no file could be added */
-function requireImportable(config: Values): void {
+function requireImportable(config: ConfigValues): void {
   const version = config.value("Import.CidVersion") ?? 0;
   if (version !== 0 && version !== 1) throw wrong("CidVersion", `must be 0 or 1, got ${version}`);
   const links = config.value("Import.UnixFSFileMaxLinks") ?? 1;
@@ -60,10 +61,10 @@ function requireImportable(config: Values): void {
 }
 
 /**
- * As it is written now; as in the reference, a word that is none of those known is looked at at the
- * next start.
+ * Reads the settings as they are in the configuration now. As in the reference, an unknown estimate
+ * counts as `links` until the next start rejects it.
  */
-export function shardingBySize(config: Values): SizeSharding {
+export function shardingBySize(config: ConfigValues): SizeSharding {
   const fanout = config.value("Import.UnixFSHAMTDirectoryMaxFanout") ?? SHARD_WIDTH;
   const word = config.value("Import.UnixFSHAMTDirectorySizeEstimation") ?? "";
   const estimate = isEstimate(word) ? word : "links";
@@ -72,13 +73,13 @@ export function shardingBySize(config: Values): SizeSharding {
   return { sharded: { estimate, threshold, maxLinks }, fanout };
 }
 
-type ImportOptions = Pick<
-  AddOptions,
+type ConfiguredOptions = Pick<
+  UnixfsAddOptions,
   "chunker" | "cidVersion" | "hash" | "rawLeaves" | "trickle" | "maxFileLinks" | "mode" | "mtime"
 >;
 
-/** Options of an import, with those that were not given as the configuration says them. */
-export function withImportConfig<T extends ImportOptions>(given: T, config: Values): T {
+/** Fills in the options that the caller did not give, from the configuration. */
+export function withImportConfig<T extends ConfiguredOptions>(given: T, config: ConfigValues): T {
   return {
     ...given,
     chunker: given.chunker ?? config.value("Import.UnixFSChunker") ?? undefined,
@@ -94,17 +95,17 @@ interface CidForm {
   readonly hash?: string | undefined;
 }
 
-/** Version and hash function of CIDs. */
-export const cidDefaults = ({ cidVersion, hash }: CidForm, config: Values): CidForm => ({
+/** Fills in version and hash function of CIDs, from the configuration. */
+export const cidDefaults = ({ cidVersion, hash }: CidForm, config: ConfigValues): CidForm => ({
   cidVersion: cidVersion ?? config.value("Import.CidVersion") ?? undefined,
   hash: hash ?? config.value("Import.HashFunction") ?? undefined,
 });
 
 /**
- * Version and hash function of the CIDs of everything new in MFS that no option names; version 0
- * where nothing is configured.
+ * Version and hash function of new CIDs in MFS, unless options set them. Version 0 if nothing is
+ * configured.
  */
-export function namespaceForm(config: Values): CidForm {
+export function namespaceForm(config: ConfigValues): CidForm {
   const hash = config.value("Import.HashFunction") ?? DEFAULT_HASH;
   return { cidVersion: config.value("Import.CidVersion") ?? 0, hash: hash === DEFAULT_HASH ? undefined : hash };
 }
@@ -113,4 +114,4 @@ const DEFAULT_HASH = "sha2-256";
 
 const isEstimate = (word: string): word is SizeEstimate => (sizeEstimates as readonly string[]).includes(word);
 
-const wrong = (key: string, what: string) => new NodeError(`Import.${key} ${what}`);
+const wrong = (key: string, what: string) => failure("CONFIG_INVALID", { reason: `Import.${key} ${what}` });

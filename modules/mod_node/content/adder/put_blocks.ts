@@ -3,14 +3,17 @@ import type { Block } from "../../storage/blockstore/store.ts";
 import type { AdderDeps } from "./adder.ts";
 
 export interface PutBlocksOptions {
-  /** Pin the last block recursively; nothing is fetched for it. */
+  /** Pin the last block recursively. Blocks below it are not fetched. */
   readonly pin?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Announce nothing. */
+  /** Do not announce the blocks. */
   readonly offline?: boolean | undefined;
 }
 
-/** The blocks are durable, and pinned, when it resolves; garbage collection waits meanwhile. */
+/**
+ * Resolves when the blocks are durable, and pinned if requested. Garbage collection waits
+ * meanwhile.
+ */
 export async function putBlocks(deps: AdderDeps, blocks: readonly Block[], options: PutBlocksOptions): Promise<void> {
   const release = await deps.lock.acquireShared(options.signal);
   try {

@@ -1,29 +1,29 @@
 /**
- * Turns the options of an add into settings, with the reference's rules for CID versions and its
- * refusals.
+ * Turns the options of an add into settings. CID versions and rejected combinations follow the
+ * rules of the reference.
  */
 import type { Names } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
 import type { UnixTime } from "../../formats/unixfs/format.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { AddSettings } from "../unixfs/add.ts";
 import { isFanout } from "../unixfs/shard.ts";
 import type { Sharding } from "../unixfs/sharding.ts";
 
-/** Undefined is an option that was not given. */
-export interface AddOptions {
+/** Undefined stands for an option that was not given. */
+export interface UnixfsAddOptions {
   readonly chunker?: string | undefined;
   readonly cidVersion?: number | undefined;
   /** Name of a hash function, in any letter case. */
   readonly hash?: string | undefined;
-  /** Those that hash functions have. */
+  /** Names of the hash functions. */
   readonly names?: Names;
   readonly rawLeaves?: boolean | undefined;
   readonly inline?: boolean | undefined;
   readonly inlineLimit?: number | undefined;
-  /** Greatest one that is taken, in bytes. */
+  /** Maximum `inlineLimit` in bytes. */
   readonly maxInline?: number | undefined;
   readonly nocopy?: boolean | undefined;
   readonly trickle?: boolean | undefined;
@@ -31,43 +31,49 @@ export interface AddOptions {
   readonly progress?: boolean | undefined;
   /** When directories are sharded (HAMT); never by default. */
   readonly sharded?: Sharding | undefined;
-  /** Slots of a shard. */
+  /** Number of slots of a shard. */
   readonly fanout?: number | undefined;
-  /** Links of an interior node of a file; none of 0 and below. */
+  /**
+   * Maximum number of links of an interior node of a file. 0 and negative numbers mean the default.
+   */
   readonly maxFileLinks?: number | undefined;
-  /** Of every file and directory. */
+  /** Mode of every file and directory. */
   readonly mode?: number | undefined;
   readonly mtime?: UnixTime | undefined;
-  /** Entries keep their own mode and time. */
+  /** Entries keep their own mode and modification time. */
   readonly preserveMode?: boolean | undefined;
   readonly preserveMtime?: boolean | undefined;
-  /** Keep directories without entries; true by default. */
+  /** Store empty directories, too; true by default. */
   readonly emptyDirs?: boolean | undefined;
-  /** Greatest chunk in bytes. */
+  /** Maximum size of a chunk in bytes. */
   readonly maxChunk?: number | undefined;
 }
 
-/** With a limit of one link a tree would never end. */
+/** With one link per node, the tree would be infinite. */
 const MIN_FILE_LINKS = 2;
 
 /**
- * @throws NodeError for options that exclude each other. An invalid chunker fails with the first
- * file.
+ * @throws NodeError for options that exclude each other. An invalid chunker fails at the first file
+ * instead.
  */
-export function addSettings(options: AddOptions): AddSettings {
+export function addSettings(options: UnixfsAddOptions): AddSettings {
   const { inline = false, inlineLimit = 32, maxInline = Number.POSITIVE_INFINITY, nocopy = false } = options;
   if (inline && inlineLimit > maxInline) {
-    throw new NodeError(`inline-limit ${inlineLimit} exceeds maximum allowed size of ${maxInline} bytes`);
+    throw failure("OPTION_INVALID", {
+      reason: `inline-limit ${inlineLimit} exceeds maximum allowed size of ${maxInline} bytes`,
+    });
   }
   const hash = hashOf(options.hash, options.names);
   if (nocopy && options.rawLeaves === false) {
-    throw new NodeError("nocopy option requires '--raw-leaves' to be enabled as well");
+    throw failure("OPTION_CONFLICT", { reason: "nocopy option requires '--raw-leaves' to be enabled as well" });
   }
   const version = versionOf(options.cidVersion, hash);
   const { facts, preserve } = factsIn(options);
   const hasFacts = facts !== undefined || preserve !== undefined;
   if (hasFacts && (nocopy || options.rawLeaves === true)) {
-    throw new NodeError("raw-leaves can't be used with UnixFS metadata like mode or modification time");
+    throw failure("OPTION_CONFLICT", {
+      reason: "raw-leaves can't be used with UnixFS metadata like mode or modification time",
+    });
   }
   return {
     version,
@@ -88,7 +94,12 @@ export function addSettings(options: AddOptions): AddSettings {
   };
 }
 
-function factsIn({ mode, mtime, preserveMode, preserveMtime }: AddOptions): Pick<AddSettings, "facts" | "preserve"> {
+function factsIn({
+  mode,
+  mtime,
+  preserveMode,
+  preserveMtime,
+}: UnixfsAddOptions): Pick<AddSettings, "facts" | "preserve"> {
   const preserves = preserveMode === true || preserveMtime === true;
   return {
     facts: mode === undefined && mtime === undefined ? undefined : { mode, mtime },
@@ -98,16 +109,17 @@ function factsIn({ mode, mtime, preserveMode, preserveMtime }: AddOptions): Pick
 
 function fanoutOf(fanout: number | undefined): number | undefined {
   if (fanout === undefined || isFanout(fanout)) return fanout;
-  throw new NodeError(`HAMT fanout must be a power of 2, between 8 and 1024 (got ${fanout})`);
+  throw failure("OPTION_INVALID", { reason: `HAMT fanout must be a power of 2, between 8 and 1024 (got ${fanout})` });
 }
 
 function fileLinks(given: number | undefined): number | undefined {
   if (given === undefined || given <= 0) return undefined;
-  if (given < MIN_FILE_LINKS) throw new NodeError(`max-file-links must be at least ${MIN_FILE_LINKS} (got ${given})`);
+  if (given < MIN_FILE_LINKS)
+    throw failure("OPTION_INVALID", { reason: `max-file-links must be at least ${MIN_FILE_LINKS} (got ${given})` });
   return given;
 }
 
-/** A hash function by name, in any letter case. @throws NodeError */
+/** Returns a hash function by its name, in any letter case. @throws NodeError */
 export function hashOf(name: string | undefined, names?: Names): HashFunction {
   if (name === undefined) return sha256;
   const lower = name.toLowerCase();
@@ -117,18 +129,18 @@ export function hashOf(name: string | undefined, names?: Names): HashFunction {
 }
 
 function versionOf(given: number | undefined, hash: HashFunction): 0 | 1 {
-  const unknown = () => new NodeError(`unknown CID version: ${given}`);
+  const unknown = () => failure("OPTION_INVALID", { reason: `unknown CID version: ${given}` });
   if (hash === sha256) {
     if (given === undefined || given <= 0) return 0;
     if (given === 1) return 1;
     throw unknown();
   }
-  if (given === 0) throw new NodeError("CIDv0 only supports sha2-256");
+  if (given === 0) throw failure("CID_NOT_CONVERTIBLE", { reason: "CIDv0 only supports sha2-256" });
   if (given !== undefined && given !== 1 && given !== -1) throw unknown();
   return 1;
 }
 
-function lazily({ chunker = "", maxChunk, names }: AddOptions): () => Chunker {
+function lazily({ chunker = "", maxChunk, names }: UnixfsAddOptions): () => Chunker {
   let make: (() => Chunker) | undefined;
   return () => {
     make ??= parseChunker(chunker, maxChunk, names);

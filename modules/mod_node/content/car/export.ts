@@ -9,17 +9,17 @@ import { isRead, writeCar } from "./write.ts";
 export interface ExportOptions {
   readonly signal?: AbortSignal | undefined;
   /**
-   * The pool that `read` takes its buffers from. Whoever consumes the pieces releases each to it
-   * after use.
+   * The pool that `read` takes its buffers from. The consumer of the pieces releases each of them
+   * to the pool after use.
    */
   readonly buffers?: BufferPool | undefined;
-  /** Leave out blocks below the root that `read` does not find. */
+  /** Leave out blocks below the root that `read` cannot find. */
   readonly partial?: boolean | undefined;
 }
 
 /**
- * An archive of a block and everything below it: parents before children, links in order, each
- * block once.
+ * Writes an archive of a block and everything below it: parents before children, links in order,
+ * each block once.
  */
 export const exportCar = (root: CID, read: ReadBlock, options: ExportOptions = {}): AsyncIterable<Uint8Array> =>
   writeCar([root], blocksBelow(root, read, options), options.buffers);

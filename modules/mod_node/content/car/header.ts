@@ -1,10 +1,11 @@
 /** The header of an archive ("CARv1 specification"): its roots and its version. */
 import type { CID } from "multiformats/cid";
 import { CborReader, type CborToken } from "../../formats/dag_cbor/reader.ts";
-import { encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
+import type { Value } from "../../formats/dag_cbor/value.ts";
 import { linkCid, tokenText } from "../../formats/dag_cbor/visit.ts";
+import { encodeCbor } from "../../formats/dag_cbor/write.ts";
 import { ITEMS_PER_STEP, inSlices, type Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
 export const writeHeader = (roots: readonly CID[]): Uint8Array =>
@@ -21,8 +22,8 @@ export interface CarHeader {
 }
 
 /**
- * Parses the header, in slices. The CIDs of the roots are views of the bytes. @throws NodeError
- * with Kubo's text
+ * Parses the header in slices of time. The CIDs of the roots are views of the bytes. @throws
+ * NodeError with Kubo's text
  */
 export const parseHeader = (bytes: Uint8Array): Promise<CarHeader> => inSlices(headerSteps(bytes));
 
@@ -31,7 +32,7 @@ function* headerSteps(bytes: Uint8Array): Steps<CarHeader> {
     return yield* parseMap(new CborReader(bytes, { end: "EOF" }));
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`invalid header: ${error.message}`, { cause: error });
+    throw failure("CAR_INVALID", { reason: `invalid header: ${error.message}` }, error);
   }
 }
 
@@ -51,7 +52,9 @@ const names: Readonly<Record<CborToken, string>> = {
 
 function misplaced(token: CborToken, { int }: CborReader, expected: string): NodeError {
   const name = token === "int" && int < 0 ? "int" : names[token];
-  return new NodeError(`malformed stream: invalid appearance of ${name} token; expected ${expected}`);
+  return failure("CAR_INVALID", {
+    reason: `malformed stream: invalid appearance of ${name} token; expected ${expected}`,
+  });
 }
 
 function* parseMap(reader: CborReader): Steps<CarHeader> {
@@ -66,7 +69,7 @@ function* parseMap(reader: CborReader): Steps<CarHeader> {
     else if (key === "version") header.version = parseVersion(reader);
     else {
       const what = `stream contains key ${quote(key)}, but there's no such field in structs of type car.CarHeader`;
-      throw new NodeError(`unmarshal error: ${what}`);
+      throw failure("CAR_INVALID", { reason: `unmarshal error: ${what}` });
     }
   }
   return header;
@@ -79,7 +82,9 @@ function* parseRoots(reader: CborReader): Steps<CID[]> {
   const roots: CID[] = [];
   for (let token = reader.next(); token !== "close"; token = reader.next()) {
     if (token !== "bytes" && token !== "null") {
-      throw new NodeError(`unmarshal error: cannot assign ${tokenText(token, reader)} to slice field`);
+      throw failure("CAR_INVALID", {
+        reason: `unmarshal error: cannot assign ${tokenText(token, reader)} to slice field`,
+      });
     }
     roots.push(linkCid(token === "null" ? new Uint8Array() : reader.bytes));
     if (roots.length % ITEMS_PER_STEP === 0) yield;
@@ -90,7 +95,9 @@ function* parseRoots(reader: CborReader): Steps<CID[]> {
 function parseVersion(reader: CborReader): number | bigint {
   const token = reader.next();
   if (token !== "int" || reader.int < 0) {
-    throw new NodeError(`unmarshal error: cannot assign ${tokenText(token, reader)} to uint64 field`);
+    throw failure("CAR_INVALID", {
+      reason: `unmarshal error: cannot assign ${tokenText(token, reader)} to uint64 field`,
+    });
   }
   return reader.int;
 }

@@ -12,41 +12,41 @@ import type { CarRules } from "./payload.ts";
 import { brokenAfter, type CarPart, readCar } from "./read.ts";
 
 /**
- * A batch is checked and put once it has this many blocks or bytes; and how many batches are
- * processed concurrently.
+ * A batch is checked and stored once it has this many blocks or bytes. `MAX_BATCHES` is how many
+ * batches are processed concurrently.
  */
 const MAX_BATCH_BLOCKS = 1024;
 const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_BATCHES = 4;
 
-/** What was read, duplicates counted each time. */
+/** Blocks and bytes that were read. Duplicates are counted each time. */
 export interface CarCounts {
   blocks: number;
   bytes: number;
 }
 
-export interface ImportOptions {
-  /** Is added to. */
+export interface CarImportOptions {
+  /** Counters that this import increases. */
   readonly counts?: CarCounts | undefined;
-  /** Bytes of the greatest block that is taken; any by default. */
+  /** Maximum size of a block in bytes; unlimited by default. */
   readonly maxBlock?: number | undefined;
-  /** Bytes of the greatest block that is its own CID (identity hash), likewise. */
+  /** Maximum size in bytes of a block that is its own CID (identity hash); unlimited by default. */
   readonly maxInline?: number | undefined;
-  /** "0.43" by default. */
+  /** Rules of the archive; "0.43" by default. */
   readonly rules?: CarRules | undefined;
 }
 
 /**
- * Checks and stores every block of an archive as it comes, in constant memory. A piece of the
- * source is no longer used when the next one is requested.
+ * Checks and stores every block of an archive as it arrives, in constant memory. When it requests
+ * the next piece of the source, it no longer uses the previous one.
  *
  * @returns the roots of the header
- * @throws NodeError at the first fault; blocks before it may be stored
+ * @throws NodeError at the first fault; the blocks before it may be stored
  */
 export async function importCar(
   blocks: BlockService,
   source: AsyncIterable<Uint8Array>,
-  { counts = { blocks: 0, bytes: 0 }, rules = "0.43", ...options }: ImportOptions = {},
+  { counts = { blocks: 0, bytes: 0 }, rules = "0.43", ...options }: CarImportOptions = {},
 ): Promise<readonly CID[]> {
   const roots: CID[] = [];
   let last: CID | undefined;
@@ -59,14 +59,14 @@ export async function importCar(
       for (const { bytes } of batch) counts.bytes += bytes.length;
       const work = checkAndPut(blocks, batch, last, { rules, ...options });
       last = batch.at(-1)?.cid;
-      // The rejection is seen when the batch is awaited in order.
+      // The loop reports the rejection when it awaits the batches in order.
       work.catch(() => {});
       running.push(work);
       if (running.length >= MAX_BATCHES) await running.shift();
     }
     while (running.length > 0) await running.shift();
   } finally {
-    // Nothing may be under way when this function ends.
+    // No batch may be running when this function ends.
     await Promise.allSettled(running);
   }
   return roots;
@@ -92,12 +92,12 @@ async function* batchesOf(
   if (batch.length > 0) yield batch;
 }
 
-/** @param before the block before the batch */
+/** @param before the last block of the previous batch */
 async function checkAndPut(
   blocks: BlockService,
   batch: readonly Block[],
   before: CID | undefined,
-  { maxBlock, maxInline, rules }: ImportOptions,
+  { maxBlock, maxInline, rules }: CarImportOptions,
 ): Promise<void> {
   for (const block of batch) {
     requireInline(block.cid, maxInline);
@@ -111,13 +111,14 @@ async function checkAndPut(
   await Promise.all(checks);
   const cbor = rules === "0.9" ? "lenient" : "strict";
   for (const block of batch) await requireImportable(block, () => linksWithTurns(block.cid, block.bytes, cbor));
-  // As in the reference: what an archive brings is left to the reprovider.
+  // As in the reference, blocks of an archive are not announced here. The reprovider announces them
+  // later.
   await blocks.put(batch, { offline: true });
 }
 
 /**
- * Adds the block to a failure of its check; no promise where the check gives none. @throws
- * NodeError
+ * Adds the CID of the block to a failure of its check. Returns no promise if the check returns
+ * none. @throws NodeError
  */
 function requireImportable({ cid }: Block, check: () => unknown): Promise<void> | undefined {
   const fail = (error: unknown): never => {
@@ -132,7 +133,7 @@ function requireImportable({ cid }: Block, check: () => unknown): Promise<void> 
   }
 }
 
-/** Checks small blocks synchronously. @throws NodeError when the bytes do not fit the CID */
+/** Checks small blocks synchronously. @throws NodeError when the bytes do not match the CID */
 function checkHash({ cid, bytes }: Block, before: CID | undefined): Promise<void> | undefined {
   const { code, digest } = cid.multihash;
   const hash = hashCoded(code);

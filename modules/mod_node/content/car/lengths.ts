@@ -1,12 +1,12 @@
 /** Reads and checks the lengths of an archive's sections. */
 import { MAX_BLOCK } from "../../storage/blockstore/make_block.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 
 /** Returns the error for a section that is too long; undefined for an allowed length. */
 export function faultOf(length: number): NodeError | undefined {
   if (length <= MAX_BLOCK) return undefined;
-  if (!Number.isFinite(length)) return new NodeError("binary: varint overflows a 64-bit integer");
-  return new NodeError(`invalid car: a section of ${length} bytes is longer than ${MAX_BLOCK}`);
+  if (!Number.isFinite(length)) return failure("CAR_INVALID", { reason: "binary: varint overflows a 64-bit integer" });
+  return failure("CAR_INVALID", { reason: `invalid car: a section of ${length} bytes is longer than ${MAX_BLOCK}` });
 }
 
 /**

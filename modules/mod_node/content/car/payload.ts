@@ -4,7 +4,7 @@
  * by an index ("CARv2 specification").
  */
 import type { CID } from "multiformats/cid";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { ownBytes } from "../../util/own_bytes.ts";
 import { type CarHeader, parseHeader } from "./header.ts";
 import { faultOf, lengthAt } from "./lengths.ts";
@@ -19,11 +19,12 @@ const FLAG_BYTES = 16;
 const PAYLOAD_FROM = 51n;
 const MAX_VARINT_BYTES = 10;
 
-const cutOff = () => new NodeError("unexpected EOF");
+const cutOff = () => failure("CAR_INVALID", { reason: "unexpected EOF" });
 
 /**
- * Whose rules hold. go-ipfs 0.9 reads version 1 only, and needs roots. Kubo 0.43 reads version 2 as
- * well, and refuses dag-cbor that is not strict. For both an empty file is an archive of nothing.
+ * The version whose rules apply. go-ipfs 0.9 reads version 1 only, and requires roots. Kubo 0.43
+ * reads version 2 as well, and rejects dag-cbor that is not strict. Both read an empty file as an
+ * archive without blocks.
  */
 export type CarRules = "0.9" | "0.43";
 
@@ -38,8 +39,8 @@ export interface CarPayload {
 }
 
 /**
- * Opens an archive. @throws NodeError with Kubo's text, or a text of our own where Kubo reports no
- * error
+ * Opens an archive. @throws NodeError with Kubo's text, or with a text of our own where Kubo
+ * reports no error
  */
 export async function openPayload(bytes: SourceBytes, rules: CarRules): Promise<CarPayload> {
   if (await bytes.isOver()) return { roots: [], pieces: bytes.rest() };
@@ -51,17 +52,18 @@ export async function openPayload(bytes: SourceBytes, rules: CarRules): Promise<
   await bytes.skip(Number(offset - PAYLOAD_FROM));
   bytes.limit(Number(size));
   const { version, roots } = await headerIn(bytes);
-  if (version !== 1) throw new NodeError(`invalid data payload header version; expected 1, got ${version}`);
+  if (version !== 1)
+    throw failure("CAR_INVALID", { reason: `invalid data payload header version; expected 1, got ${version}` });
   return { roots, pieces: bytes.rest() };
 }
 
 function rootsOf(header: CarHeader): readonly CID[] {
   if (header.version !== 1) throw wrongVersion(header);
-  if (header.roots.length === 0) throw new NodeError("empty car, no roots");
+  if (header.roots.length === 0) throw failure("CAR_INVALID", { reason: "empty car, no roots" });
   return header.roots;
 }
 
-const wrongVersion = ({ version }: CarHeader) => new NodeError(`invalid car version: ${version}`);
+const wrongVersion = ({ version }: CarHeader) => failure("CAR_INVALID", { reason: `invalid car version: ${version}` });
 
 async function headerIn(bytes: SourceBytes): Promise<CarHeader> {
   const digits: number[] = [];
@@ -82,9 +84,10 @@ async function payloadRange(bytes: SourceBytes): Promise<{ readonly offset: bigi
   const header = await bytes.take(HEADER_BYTES);
   const view = new DataView(header.buffer, header.byteOffset + FLAG_BYTES);
   const [offset, size, index] = [0, 8, 16].map((at) => view.getBigUint64(at, true)) as [bigint, bigint, bigint];
-  if (BigInt.asIntN(64, offset) < PAYLOAD_FROM) throw new NodeError(`invalid data payload offset: ${offset}`);
-  if (BigInt.asIntN(64, size) <= 0n) throw new NodeError(`invalid data payload size: ${size}`);
-  if (BigInt.asIntN(64, index) < 0n) throw new NodeError(`invalid index offset: ${index}`);
+  if (BigInt.asIntN(64, offset) < PAYLOAD_FROM)
+    throw failure("CAR_INVALID", { reason: `invalid data payload offset: ${offset}` });
+  if (BigInt.asIntN(64, size) <= 0n) throw failure("CAR_INVALID", { reason: `invalid data payload size: ${size}` });
+  if (BigInt.asIntN(64, index) < 0n) throw failure("CAR_INVALID", { reason: `invalid index offset: ${index}` });
   return { offset, size };
 }
 
@@ -105,7 +108,8 @@ export class SourceBytes {
 
   /** Returns a copy of the next bytes. @throws NodeError when fewer bytes are left */
   async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
-    // Memory is only used for bytes that have arrived, whatever length is announced.
+    // Memory is only allocated for bytes that have arrived, even if the archive announces a great
+    // length.
     const parts: Uint8Array[] = [];
     for (let missing = length; missing > 0; ) {
       const part = await this.#next(missing);

@@ -12,15 +12,16 @@ import { faultOf, lengthAt } from "./lengths.ts";
 import { type CarRules, openPayload, SourceBytes } from "./payload.ts";
 
 export interface CarPart {
-  /** Of the first part only. */
+  /** Only defined in the first part. */
   readonly roots: readonly CID[] | undefined;
-  /** In their order; not checked against their CIDs. */
+  /** Blocks in the order of the archive. They are not checked against their CIDs. */
   readonly blocks: readonly Block[];
 }
 
 /**
- * Gives sections as they are complete, those of one piece of the source together. Blocks are
- * copies, in `buffers` if given: whoever gets a block calls its `release`.
+ * Yields sections as they are complete; the sections that one piece of the source completes come
+ * together. Blocks are copies, in `buffers` if given: the consumer calls the `release` of each
+ * block.
  *
  * @throws NodeError with the reference's text, after the parts before it
  */
@@ -56,21 +57,21 @@ export async function* readCar(
   }
 }
 
-/** The error that names the last intact block before the fault. */
+/** Returns the error that names the last intact block before the fault. */
 export function brokenAfter(last: CID | undefined, error: unknown): unknown {
   if (!(error instanceof NodeError)) return error;
-  const place = last === undefined ? "" : ` after block "${last}"`;
-  return failure("ARCHIVE_BROKEN", { reason: error.message, place }, error);
+  const position = last === undefined ? "" : ` after block "${last}"`;
+  return failure("ARCHIVE_BROKEN", { reason: error.message, position }, error);
 }
 
-type Section = Pick<Block, "bytes" | "release">;
+type CarSection = Pick<Block, "bytes" | "release">;
 
-/** Cuts pieces into sections, each of which is a varint and that many bytes. */
+/** Splits pieces into sections. A section is a varint and that many bytes. */
 class Sections {
   readonly #buffers: BufferPool | undefined;
-  /** A varint that is cut off. */
+  /** The beginning of a varint whose rest has not arrived. */
   #head = new Uint8Array();
-  /** A section that is cut off, and how much of it has come. */
+  /** A section whose rest has not arrived, and the number of bytes that have. */
   #body: Uint8Array | undefined;
   #filled = 0;
   #fault: NodeError | undefined;
@@ -79,9 +80,9 @@ class Sections {
     this.#buffers = buffers;
   }
 
-  /** The sections that this piece completes; nothing of the piece is kept. */
-  push(piece: Uint8Array): Section[] {
-    const found: Section[] = [];
+  /** Returns the sections that this piece completes. No part of the piece is retained. */
+  push(piece: Uint8Array): CarSection[] {
+    const found: CarSection[] = [];
     const rest = this.#fill(piece, found);
     if (rest.length === 0) return found;
     const bytes = this.#head.length === 0 ? rest : Buffer.concat([this.#head, rest]);
@@ -103,8 +104,8 @@ class Sections {
     return found.concat(this.#copies(bytes, whole));
   }
 
-  /** Continues the incomplete section; gives the rest of the piece. */
-  #fill(piece: Uint8Array, found: Section[]): Uint8Array {
+  /** Continues the incomplete section and returns the rest of the piece. */
+  #fill(piece: Uint8Array, found: CarSection[]): Uint8Array {
     const body = this.#body;
     if (body === undefined) return piece;
     const taken = Math.min(piece.length, body.length - this.#filled);
@@ -123,16 +124,16 @@ class Sections {
     this.#filled = start.length;
   }
 
-  /** One buffer for all of them. */
-  #copies(bytes: Uint8Array, whole: readonly (readonly [from: number, to: number])[]): Section[] {
+  /** Copies all sections of a piece into one buffer. */
+  #copies(bytes: Uint8Array, whole: readonly (readonly [from: number, to: number])[]): CarSection[] {
     const from = whole[0]?.[0] ?? 0;
     const to = whole.at(-1)?.[1] ?? 0;
     const copy = this.#take(to - from);
     copy.set(bytes.subarray(from, to));
-    let held = whole.length;
+    let inUse = whole.length;
     const release = () => {
-      held -= 1;
-      if (held === 0) this.#buffers?.release(copy);
+      inUse -= 1;
+      if (inUse === 0) this.#buffers?.release(copy);
     };
     return whole.map((at) => ({ bytes: copy.subarray(at[0] - from, at[1] - from), release }));
   }
@@ -141,7 +142,7 @@ class Sections {
     return this.#buffers?.take(length) ?? allocUnsafe(length);
   }
 
-  /** To be called once the sections before the fault were taken. */
+  /** To be called after the sections before the fault were consumed. */
   check(): void {
     if (this.#fault !== undefined) throw this.#fault;
   }
@@ -149,20 +150,20 @@ class Sections {
   /** @throws NodeError when the last section is incomplete */
   end(): void {
     this.check();
-    if (this.#head.length > 0 || this.#body !== undefined) throw new NodeError("unexpected EOF");
+    if (this.#head.length > 0 || this.#body !== undefined) throw failure("CAR_INVALID", { reason: "unexpected EOF" });
   }
 }
 
 const isVersion0 = (bytes: Uint8Array): boolean => bytes[0] === 0x12 && bytes[1] === 0x20;
 
-/** The CID gets bytes of its own, which are needed longer than those of the block. */
-function blockIn({ bytes, release }: Section): Block {
-  if (bytes.length < 2) throw new NodeError("unexpected EOF");
-  if (bytes[0] !== 1 && !isVersion0(bytes)) throw new NodeError("invalid cid version number");
+/** The CID gets its own bytes, because it lives longer than the bytes of the block. */
+function blockIn({ bytes, release }: CarSection): Block {
+  if (bytes.length < 2) throw failure("CAR_INVALID", { reason: "unexpected EOF" });
+  if (bytes[0] !== 1 && !isVersion0(bytes)) throw failure("CAR_INVALID", { reason: "invalid cid version number" });
   try {
     const { size } = CID.inspectBytes(bytes);
     return { cid: CID.decode(ownBytes(bytes.subarray(0, size))), bytes: bytes.subarray(size), release };
   } catch (error) {
-    throw new NodeError("unexpected EOF", { cause: error });
+    throw failure("CAR_INVALID", { reason: "unexpected EOF" }, error);
   }
 }

@@ -9,13 +9,15 @@ export interface CarBlock {
   readonly bytes: Uint8Array;
 }
 
-/** Whether the bytes of a block are here. */
+/** Whether the bytes of a block were read. */
 export const isRead = (block: { readonly cid: CID; readonly bytes: Uint8Array | undefined }): block is CarBlock =>
   block.bytes !== undefined;
 
 /**
- * The pieces of an archive of blocks, which come in pages; they are not changed afterwards. With
- * `buffers`, the pool that the blocks are from, whoever consumes the pieces releases each to it.
+ * Writes an archive of blocks, which come in pages. The pieces are not changed after they were
+ * yielded. With `buffers`, the pool of the blocks, the consumer of the pieces releases each of them
+ * to the pool.
+ *
  * @throws what the source throws, after the pieces before it
  */
 export async function* writeCar(

@@ -1,73 +1,75 @@
 /**
- * How far ahead it is worth reading: by what is on its way at the rate at which blocks come, from
- * as far as they come.
+ * Calculates how far ahead it is worth reading: the rate at which blocks arrive, times the time
+ * that one of them takes.
  */
 
-/** What is read ahead of a reader that need not wait. */
-export interface Usual {
+/** The base amount: how much is read ahead of a reader of nearby blocks. */
+export interface ReadaheadAmount {
   readonly bytes: number;
-  /** Of small blocks. */
+  /** Number of blocks, if they are small. */
   readonly blocks: number;
 }
 
-/** What had come when a block was asked for. */
+/** The state when a block was requested. */
 export interface Mark {
   readonly at: number;
-  readonly usuals: number;
+  readonly multiples: number;
 }
 
 /**
- * Milliseconds from which on a block comes from afar: nearer ones are there as soon as they are
- * asked for.
+ * A block that takes at least this many milliseconds comes from a distant peer. Blocks of nearby
+ * peers arrive faster.
  */
 const FAR_MS = 5;
-/** Times the usual, at most. */
+/** Maximum multiple of the base amount. */
 const MAX_REACH = 8;
 /**
- * Times what is on its way. Twice of it keeps a line busy once it is full; until then, what is on
- * its way only grows when more is asked for, and blocks come in bursts.
+ * Multiple of the amount that is in transit. Twice that amount keeps a full line busy. Until the
+ * line is full, the amount in transit only grows when more is requested, and blocks arrive in
+ * bursts.
  */
 const GAIN = 3;
 /**
- * A rate counts for so many of the shortest waits, or up to twice as many: one wait that is longer
- * for once changes nothing.
+ * A rate is used for this many of the shortest waits, and for at most twice as long. So one longer
+ * wait has no effect.
  */
 const WAITS_IN_PERIOD = 8;
 const MIN_PERIOD_MS = 100;
 /**
- * Part of the usual after which the first blocks tell a rate by themselves: they come without a
- * pause.
+ * Part of the base amount after which the first blocks give a rate of their own: they arrive
+ * without a pause.
  */
 const FIRST_PART = 1 / 2;
 
 export class Reach {
-  readonly #usual: Usual;
+  readonly #base: ReadaheadAmount;
   readonly #now: () => number;
-  /** What has come behind the first block. */
+  /** Bytes and blocks that arrived after the first block. */
   #bytes = 0;
   #blocks = 0;
   #firstAt: number | undefined;
   #isFirstPart = true;
   /**
-   * Milliseconds that the quickest block took. What waits because much was asked for at once says
-   * nothing of how far it comes.
+   * Milliseconds that the quickest block took. Longer times do not show the distance of a peer: a
+   * block also waits for others that were requested with it.
    */
   #least = Number.POSITIVE_INFINITY;
   /**
-   * The usual amounts that came in a millisecond, at most, in this period and in the one before.
+   * Multiples of the base amount that arrived per millisecond: the maximum of this period and of
+   * the previous one.
    */
   #rates: [now: number, before: number] = [0, 0];
   #since = 0;
 
-  /** @param now milliseconds */
-  constructor(usual: Usual, now: () => number) {
-    this.#usual = usual;
+  /** @param now returns milliseconds */
+  constructor(base: ReadaheadAmount, now: () => number) {
+    this.#base = base;
     this.#now = now;
   }
 
   /**
-   * Times the usual. 1 for what is near, for a slow line and for a slow reader: more of the same
-   * would only wait there.
+   * Multiple of the base amount that is worth reading ahead. It is 1 for nearby peers, for a slow
+   * line and for a slow reader: a larger amount would only wait there.
    */
   get times(): number {
     if (this.#least < FAR_MS || this.#least === Number.POSITIVE_INFINITY) return 1;
@@ -75,37 +77,37 @@ export class Reach {
     return Math.min(MAX_REACH, Math.max(1, GAIN * onTheWay));
   }
 
-  /** A block is asked for. */
+  /** Called when a block is requested. */
   mark(): Mark {
-    return { at: this.#now(), usuals: this.#usuals };
+    return { at: this.#now(), multiples: this.#multiples };
   }
 
-  /** It has come. */
-  came(bytes: number, asked: Mark): void {
+  /** Called when the block has arrived. */
+  received(bytes: number, mark: Mark): void {
     const now = this.#now();
     if (this.#firstAt !== undefined) {
       this.#bytes += bytes;
       this.#blocks += 1;
     }
     this.#firstAt ??= now;
-    const usuals = this.#usuals;
-    this.#least = Math.min(this.#least, now - asked.at);
+    const multiples = this.#multiples;
+    this.#least = Math.min(this.#least, now - mark.at);
     if (now - this.#since > Math.max(MIN_PERIOD_MS, WAITS_IN_PERIOD * this.#least)) {
       this.#rates = [0, this.#rates[0]];
       this.#since = now;
     }
-    this.#sample(usuals - asked.usuals, now - asked.at);
-    if (!this.#isFirstPart || usuals < FIRST_PART) return;
+    this.#sample(multiples - mark.multiples, now - mark.at);
+    if (!this.#isFirstPart || multiples < FIRST_PART) return;
     this.#isFirstPart = false;
-    this.#sample(usuals, now - this.#firstAt);
+    this.#sample(multiples, now - this.#firstAt);
   }
 
-  /** How many times the usual has come, by bytes or by blocks. */
-  get #usuals(): number {
-    return Math.max(this.#bytes / this.#usual.bytes, this.#blocks / this.#usual.blocks);
+  /** How many times the base amount has arrived, in bytes or in blocks. */
+  get #multiples(): number {
+    return Math.max(this.#bytes / this.#base.bytes, this.#blocks / this.#base.blocks);
   }
 
-  #sample(usuals: number, milliseconds: number): void {
-    this.#rates[0] = Math.max(this.#rates[0], usuals / Math.max(1, milliseconds));
+  #sample(multiples: number, milliseconds: number): void {
+    this.#rates[0] = Math.max(this.#rates[0], multiples / Math.max(1, milliseconds));
   }
 }

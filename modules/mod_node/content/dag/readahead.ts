@@ -1,158 +1,160 @@
 /**
- * Blocks that are read before their turn, within what all who read may hold of such together: a
- * reader that is slow holds what was read for it, and there may be thousands of them.
+ * Reads blocks ahead of their use. All readers of the process share one limit, because there may be
+ * thousands of them, and the blocks of a slow reader stay in memory.
  */
-import { Reach, type Usual } from "./reach.ts";
+import { Reach, type ReadaheadAmount } from "./reach.ts";
 
-/** Of all readers of the process. Beyond it each reads the block whose turn it is. */
+/** Limit of all readers of the process. Beyond it each reads only the block that it needs next. */
 export const MAX_AHEAD_BYTES = 64 * 1024 * 1024;
-/** What a block is taken for while nobody knows better; what is said of its size may be wrong. */
+/** Assumed size of a block while no block has arrived. Sizes that links claim may be wrong. */
 const USUAL_BYTES = 256 * 1024;
 const MAX_BLOCK_BYTES = 2 * 1024 * 1024;
 
-/** Part of what all may hold that readers who reach far leave to others. */
+/**
+ * Part of the limit. When it is used up, readers no longer read further ahead than the base amount.
+ */
 const SHARE_OF_FAR = 1 / 2;
 
-const UNBOUNDED: Usual = { bytes: Number.POSITIVE_INFINITY, blocks: Number.POSITIVE_INFINITY };
+const UNBOUNDED: ReadaheadAmount = { bytes: Number.POSITIVE_INFINITY, blocks: Number.POSITIVE_INFINITY };
 
-interface Held {
+interface ReadaheadBytes {
   bytes: number;
 }
 
-let all = 0;
+let allBytes = 0;
 
-/** What a reader holds who was left without an end. */
-const left = new FinalizationRegistry<Held>((held) => {
-  all -= held.bytes;
+/** Subtracts the bytes of readers that were dropped without `end`. */
+const abandoned = new FinalizationRegistry<ReadaheadBytes>((bytesLeft) => {
+  allBytes -= bytesLeft.bytes;
 });
 
-interface Asked<T> {
+interface PendingRead<T> {
   readonly coming: T | Promise<T>;
-  /** What a promise has resolved with. */
-  came?: T;
+  /** The value that `coming` has resolved to, if it is a promise. */
+  value?: T;
   bytes: number;
 }
 
-/** What one reader has asked for ahead, by what it was asked for. */
+/** The values that one reader has requested ahead, by key. */
 export class Readahead<K, T> {
-  readonly #asked = new Map<K, Asked<T>>();
+  readonly #pending = new Map<K, PendingRead<T>>();
   readonly #lengthOf: (read: T) => number;
-  readonly #held: Held = { bytes: 0 };
+  readonly #bytes: ReadaheadBytes = { bytes: 0 };
   readonly #reach: Reach;
-  /** Bytes of the longest so far. */
+  /** Size of the largest value so far, in bytes. */
   #longest = 0;
-  #isKnown = false;
+  #isRegistered = false;
 
-  /** @param usual of a reader whose reach is asked for */
-  constructor(lengthOf: (read: T) => number, usual = UNBOUNDED, now: () => number = () => performance.now()) {
+  /** @param base base amount, if the reader uses `reach` */
+  constructor(lengthOf: (read: T) => number, base = UNBOUNDED, now: () => number = () => performance.now()) {
     this.#lengthOf = lengthOf;
-    this.#reach = new Reach(usual, now);
+    this.#reach = new Reach(base, now);
   }
 
-  /** How many times the usual is worth asking for ahead. */
+  /** Multiple of the base amount that is worth requesting ahead. */
   get reach(): number {
-    return all > MAX_AHEAD_BYTES * SHARE_OF_FAR ? 1 : this.#reach.times;
+    return allBytes > MAX_AHEAD_BYTES * SHARE_OF_FAR ? 1 : this.#reach.times;
   }
 
   get size(): number {
-    return this.#asked.size;
+    return this.#pending.size;
   }
 
-  /** None has come so far, so nobody knows how long they are. */
+  /** Whether no value has arrived so far, so that the sizes are unknown. */
   get isUntried(): boolean {
     return this.#longest === 0;
   }
 
-  /** What a block is taken for; `said` is how many bytes it has, by what links to it. */
-  bytesOf(said: number): number {
-    return Math.max(Math.min(said, MAX_BLOCK_BYTES), this.isUntried ? USUAL_BYTES : this.#longest);
+  /** Returns the expected size of a block. `claimed` is the size according to the link to it. */
+  bytesOf(claimed: number): number {
+    return Math.max(Math.min(claimed, MAX_BLOCK_BYTES), this.isUntried ? USUAL_BYTES : this.#longest);
   }
 
   has(key: K): boolean {
-    return this.#asked.has(key);
+    return this.#pending.has(key);
   }
 
   keys(): MapIterator<K> {
-    return this.#asked.keys();
+    return this.#pending.keys();
   }
 
-  /** Reads it now, unless there is no room. */
-  ask(key: K, said: number, read: () => T | Promise<T>): boolean {
-    const bytes = this.bytesOf(said);
-    if (all + bytes > MAX_AHEAD_BYTES) return false;
+  /** Starts to read a value. Returns false if there is no room. */
+  request(key: K, claimed: number, read: () => T | Promise<T>): boolean {
+    const bytes = this.bytesOf(claimed);
+    if (allBytes + bytes > MAX_AHEAD_BYTES) return false;
     const mark = this.#reach.mark();
     const coming = read();
     if (!(coming instanceof Promise)) {
-      this.#hold(key, coming);
+      this.#add(key, coming);
       return true;
     }
     this.#register();
-    const asked: Asked<T> = { coming, bytes: 0 };
-    this.#charge(asked, bytes);
-    this.#asked.set(key, asked);
+    const pending: PendingRead<T> = { coming, bytes: 0 };
+    this.#charge(pending, bytes);
+    this.#pending.set(key, pending);
     coming.then(
       (value) => {
         const length = this.#lengthOf(value);
         this.#longest = Math.max(this.#longest, length, 1);
-        this.#reach.came(length, mark);
-        asked.came = value;
-        if (this.#asked.get(key) === asked) this.#charge(asked, length);
+        this.#reach.received(length, mark);
+        pending.value = value;
+        if (this.#pending.get(key) === pending) this.#charge(pending, length);
       },
       () => {},
     );
     return true;
   }
 
-  /** Holds what was read already, unless there is no room. */
-  hold(key: K, value: T): boolean {
-    if (all + this.#lengthOf(value) > MAX_AHEAD_BYTES) return false;
-    this.#hold(key, value);
+  /** Adds a value that was already read. Returns false if there is no room. */
+  add(key: K, value: T): boolean {
+    if (allBytes + this.#lengthOf(value) > MAX_AHEAD_BYTES) return false;
+    this.#add(key, value);
     return true;
   }
 
-  /** Undefined for what has not come, or was asked for. */
-  held(key: K): T | undefined {
-    const coming = this.#asked.get(key)?.coming;
+  /** Returns a value that needed no waiting; otherwise undefined. */
+  atHand(key: K): T | undefined {
+    const coming = this.#pending.get(key)?.coming;
     return coming instanceof Promise ? undefined : coming;
   }
 
-  /** What had to be waited for, and has come. */
-  came(key: K): T | undefined {
-    return this.#asked.get(key)?.came;
+  /** Returns a value that needed waiting and has arrived; otherwise undefined. */
+  received(key: K): T | undefined {
+    return this.#pending.get(key)?.value;
   }
 
-  /** What was asked for, or is held; from now on it is the reader's own. */
+  /** Removes a value and returns it. From now on it counts as the reader's own. */
   take(key: K): T | Promise<T> | undefined {
-    const asked = this.#asked.get(key);
-    if (asked === undefined) return undefined;
-    this.#asked.delete(key);
-    this.#charge(asked, 0);
-    return asked.coming;
+    const pending = this.#pending.get(key);
+    if (pending === undefined) return undefined;
+    this.#pending.delete(key);
+    this.#charge(pending, 0);
+    return pending.coming;
   }
 
-  /** Nobody reads on. What was asked for, and not taken. */
+  /** To be called when the reader stops. Returns the values that were requested and not taken. */
   end(): (T | Promise<T>)[] {
-    return [...this.#asked.keys()].map((key) => this.take(key) as T | Promise<T>);
+    return [...this.#pending.keys()].map((key) => this.take(key) as T | Promise<T>);
   }
 
-  #hold(key: K, value: T): void {
+  #add(key: K, value: T): void {
     const length = this.#lengthOf(value);
     this.#register();
     this.#longest = Math.max(this.#longest, length, 1);
-    const asked: Asked<T> = { coming: value, bytes: 0 };
-    this.#charge(asked, length);
-    this.#asked.set(key, asked);
+    const pending: PendingRead<T> = { coming: value, bytes: 0 };
+    this.#charge(pending, length);
+    this.#pending.set(key, pending);
   }
 
   #register(): void {
-    if (!this.#isKnown) left.register(this, this.#held);
-    this.#isKnown = true;
+    if (!this.#isRegistered) abandoned.register(this, this.#bytes);
+    this.#isRegistered = true;
   }
 
-  #charge(asked: Asked<T>, bytes: number): void {
-    const more = bytes - asked.bytes;
-    asked.bytes = bytes;
-    this.#held.bytes += more;
-    all += more;
+  #charge(pending: PendingRead<T>, bytes: number): void {
+    const more = bytes - pending.bytes;
+    pending.bytes = bytes;
+    this.#bytes.bytes += more;
+    allBytes += more;
   }
 }

@@ -1,33 +1,37 @@
-/** Reads nodes for one call, with the texts for nodes that are missing. */
+/** Reads nodes for one call, with the error texts for missing nodes. */
 import type { CID } from "multiformats/cid";
 import type { BlockService, ReadOptions } from "../../storage/blockstore/block_service.ts";
 import type { Span } from "../../storage/blockstore/store.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 
-/** Reads one block; rejects with the failure that the caller should see. */
+/** Reads one block. Rejects with the failure that the caller should see. */
 export interface ReadBlock {
   (cid: CID): Promise<Uint8Array>;
   /**
-   * The same without a promise where the bytes are at hand: see `readSoon`. @throws as it rejects
+   * Like the function itself, but returns the bytes without a promise if they are available: see
+   * `readSoon`. @throws instead of rejecting in that case
    */
   soon?(cid: CID): Uint8Array | Promise<Uint8Array>;
-  /** Some of the bytes of a block; fewer where it ends before. */
+  /** Reads some of the bytes of a block; fewer if the block ends before. */
   part?(cid: CID, span: Span): Promise<Uint8Array>;
-  /** For many small blocks: those that are probably in memory, now; see `BlockStore.peek`. */
+  /**
+   * Returns the blocks that are probably in memory, without waiting. For many small blocks; see
+   * `BlockStore.peek`.
+   */
   peek?(cids: readonly CID[]): readonly (Uint8Array | undefined)[];
-  /** Numbers about blocks that this reader may read: see `BlockService.noted`. */
+  /** Numbers that this reader may use about blocks: see `BlockService.noted`. */
   readonly notes?: { get(cid: CID): number | undefined; set(cid: CID, note: number): void };
-  /** Takes back what `peek` gave, which is not used any more. */
+  /** Returns the bytes of `peek`, which are no longer used. */
   release?(bytes: Uint8Array): void;
 }
 
-/** Whoever reads a block at each step of a way need not wait at each of them. */
+/** For callers that read a block at each step and need not wait at each of them. */
 export const readSoon = (read: ReadBlock, cid: CID): Uint8Array | Promise<Uint8Array> => read.soon?.(cid) ?? read(cid);
 
 export interface NodeReadOptions extends ReadOptions {
   /**
-   * Do not name the block that was awaited when the call is aborted: the reference does not where
-   * it reads in a session.
+   * Do not name the requested block in the error when the call is aborted: the reference does not
+   * do so when it reads in a session.
    */
   readonly nameless?: boolean | undefined;
 }
@@ -61,7 +65,7 @@ export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}):
   const named = (cid: CID) =>
     blocks.get(cid, options).catch((error: unknown) => {
       if (signal?.aborted && NodeError.is(error) && isAbort(error, signal.reason)) {
-        throw new NodeError(`failed to get block for ${cid}: ${error.message}`, { cause: error.cause ?? error });
+        throw failure("BLOCK_NOT_READ", { cid: String(cid), reason: error.message }, error.cause ?? error);
       }
       return failed(error);
     });
@@ -75,8 +79,8 @@ function failed(error: unknown): never {
 }
 
 /**
- * Bitswap rejects with a copy of the signal's reason that tells, as its cause, how far the search
- * had come.
+ * Bitswap rejects with a copy of the signal's reason. The cause of that copy says how far the
+ * search had got.
  */
 function isAbort(error: NodeError, reason: unknown): boolean {
   return error === reason || (error.cause instanceof Error && error.cause.cause === reason);

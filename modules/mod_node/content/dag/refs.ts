@@ -5,15 +5,15 @@ import type { CidNumberMap } from "../../formats/cid/set.ts";
 import { namedLinksWithTurns } from "../../formats/ipld/links.ts";
 import type { ReadBlock } from "./reader.ts";
 
-export interface RefsOptions {
-  /** Children are fetched before they are listed. */
+export interface RefsWalkOptions {
+  /** Reads a node. Children are fetched before they are listed. */
   readonly read: ReadBlock;
   readonly unique: boolean;
-  /** Levels below the root; negative for no limit. */
+  /** Maximum number of levels below the root; negative for no limit. */
   readonly maxDepth: number;
   /**
-   * The CIDs seen so far, with the least depth; share it between walks to list each CID once in
-   * all.
+   * The CIDs seen so far, with their least depth. Share it between walks to list each CID once in
+   * all of them.
    */
   readonly seen: CidNumberMap;
   readonly signal?: AbortSignal | undefined;
@@ -26,26 +26,30 @@ export interface Ref {
   readonly name: string;
 }
 
-/** Links after which other work of the process gets its turn. */
+/** Number of links after which other work of the process gets its turn. */
 const TURN_STEPS = 256;
 
-interface Level {
+interface RefsLevel {
   readonly from: CID;
   readonly links: readonly { readonly name: string; readonly cid: CID }[];
   at: number;
 }
 
 /**
- * The links below the root whose bytes are given, in order; the links of a node come after the link
- * to it.
+ * Yields the links below the root whose bytes are given, in order. The links of a node follow the
+ * link to it.
  *
- * @throws at a block that is missing
+ * @throws at a missing block
  */
-export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions): AsyncGenerator<Ref, void, undefined> {
+export async function* refs(
+  root: CID,
+  bytes: Uint8Array,
+  options: RefsWalkOptions,
+): AsyncGenerator<Ref, void, undefined> {
   const { read, signal } = options;
-  const stack: Level[] = [{ from: root, links: await namedLinksWithTurns(root, bytes), at: 0 }];
+  const stack: RefsLevel[] = [{ from: root, links: await namedLinksWithTurns(root, bytes), at: 0 }];
   for (let level = stack.at(-1), steps = 1; level !== undefined; level = stack.at(-1), steps += 1) {
-    // Whoever leaves is heard, also when all blocks are in memory.
+    // Lets the event loop run, so that a disconnection of the client is noticed.
     if (steps % TURN_STEPS === 0) await nextTurn();
     signal?.throwIfAborted();
     const link = level.links[level.at++];
@@ -62,10 +66,14 @@ export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions):
 }
 
 /**
- * A node that is met again nearer to a root is followed again, since more of it is within the
- * limit, but not listed.
+ * A node that occurs again nearer to the root is followed again, because more of its links are
+ * within the limit. It is not listed again.
  */
-function visit(cid: CID, depth: number, { unique, maxDepth, seen }: RefsOptions): { list: boolean; follow: boolean } {
+function visit(
+  cid: CID,
+  depth: number,
+  { unique, maxDepth, seen }: RefsWalkOptions,
+): { list: boolean; follow: boolean } {
   const limited = maxDepth >= 0;
   if (limited && depth > maxDepth) return { list: false, follow: false };
   const follow = !limited || depth < maxDepth;

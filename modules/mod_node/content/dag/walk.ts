@@ -12,12 +12,12 @@ import { Readahead } from "./readahead.ts";
 import type { ReadBlock } from "./reader.ts";
 
 export interface WalkOptions {
-  /** Reads one block; what it throws ends the walk. */
+  /** Reads one block. If it throws, the walk ends. */
   readonly read: ReadBlock;
   /**
-   * CIDs in this set are neither read nor walked; share it between walks to walk their union. A
-   * block is added once its links are followed. A missing block is not added, so that a later walk
-   * that finds it walks below it.
+   * CIDs in this set are neither read nor walked. Share it between walks to walk their union. A
+   * block is added when its links are followed. A missing block is not added, so that a later walk
+   * that finds it also walks below it.
    */
   readonly seen?: CidSet | undefined;
   /** Do not read blocks whose codec has no links: their `bytes` are undefined. Default false. */
@@ -29,7 +29,7 @@ export interface WalkOptions {
   /** Whether a block's links are followed; all are by default. */
   readonly follows?: ((cid: CID, bytes: Uint8Array) => boolean) | undefined;
   /**
-   * The pool that `read` takes its buffers from: one that is not large, and has links, is not
+   * The pool that `read` takes its buffers from. Small buffers of blocks with links are not
    * returned to it.
    */
   readonly buffers?: BufferPool | undefined;
@@ -43,23 +43,23 @@ export interface WalkedBlock {
 }
 
 /**
- * Blocks that are requested ahead: eight, or more small ones up to a number of bytes. The next ones
- * are requested together, so that neighbours in the store are read in one go: once half of them
- * have come, or all where none had to be waited for.
+ * Maximum readahead: eight blocks, or more small ones up to a number of bytes. They are requested
+ * together, so that one read fetches neighbours in the store: when half of the previous ones were
+ * used, or all of them if none needed waiting.
  */
 const READAHEAD = { blocks: 8, bytes: 256 * 1024, maxBlocks: 64 };
-/** What a page has at most, but for its last block. */
+/** Maximum size of a page. The last block may exceed it. */
 const PAGE = { blocks: 64, bytes: 64 * 1024 };
-/** Links after which other work of the process gets its turn. */
+/** Number of links after which other work of the process gets its turn. */
 const TURN_STEPS = 1024;
 
-/** Every block of the DAG below `root`, which comes first, each once. */
+/** Walks every block of the DAG, each once. `root` comes first. */
 export const walk = (root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> =>
   oneByOne(walkPages(root, options));
 
 /**
- * As `walk`, in pages, each of which costs a promise: none is kept back while a block is waited
- * for, or before a fault is told.
+ * Like `walk`, but in pages, because each yield costs a promise. A page is yielded before a block
+ * has to be waited for, and before a fault is thrown.
  */
 export async function* walkPages(
   root: CID,
@@ -68,43 +68,43 @@ export async function* walkPages(
   const { read, seen = new CidSet(), skipLeaves = false, lenient = false, failed, follows, buffers, signal } = options;
   const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
   const stack: CID[] = [root];
-  // By key: a block that is linked several times is requested once.
-  const asked = new Readahead<string, Uint8Array>(({ length }) => length);
+  // Requested blocks by key: a block that is linked several times is requested once.
+  const requested = new Readahead<string, Uint8Array>(({ length }) => length);
   let isAtHand = false;
-  const page = new Page();
+  const page = new BlockPage();
   /** Missing and malformed blocks, each of which is reported once. */
   const faulty = new CidSet();
   const isMet = (cid: CID) => seen.has(cid) || faulty.has(cid);
 
   /** Requests the blocks that follow `own`, which is being read. */
   function requestAhead(own: CID): void {
-    const small = Math.floor(READAHEAD.bytes / asked.bytesOf(0));
+    const small = Math.floor(READAHEAD.bytes / requested.bytesOf(0));
     const most = Math.max(READAHEAD.blocks, Math.min(READAHEAD.maxBlocks, small));
-    if (asked.size > (isAtHand ? 0 : most / 2)) return;
+    if (requested.size > (isAtHand ? 0 : most / 2)) return;
     const coming = new Map<string, CID>();
     const ownKey = keyOf(own);
     for (let at = stack.length - 1; at >= 0 && stack.length - at <= most; at -= 1) {
       const next = stack[at] as CID;
       const key = keyOf(next);
-      if (wanted(next) && key !== ownKey && !asked.has(key) && !isMet(next)) coming.set(key, next);
+      if (wanted(next) && key !== ownKey && !requested.has(key) && !isMet(next)) coming.set(key, next);
     }
     const here = small >= READAHEAD.blocks ? read.peek?.([...coming.values()]) : undefined;
     isAtHand = here !== undefined;
     let at = 0;
     for (const [key, next] of coming) {
       const bytes = here?.[at++];
-      if (bytes !== undefined && asked.hold(key, bytes)) continue;
+      if (bytes !== undefined && requested.add(key, bytes)) continue;
       isAtHand = false;
-      if (!asked.ask(key, 0, () => read(next))) return;
+      if (!requested.request(key, 0, () => read(next))) return;
     }
   }
 
   try {
     for (let cid = stack.pop(), steps = 1; cid !== undefined; cid = stack.pop(), steps += 1) {
-      // Whoever leaves is heard, also when all blocks are in memory.
+      // Lets the event loop run, so that a disconnection of the client is noticed.
       if (steps % TURN_STEPS === 0) await nextTurn();
       signal?.throwIfAborted();
-      const reading = asked.size === 0 ? undefined : asked.take(keyOf(cid));
+      const reading = requested.size === 0 ? undefined : requested.take(keyOf(cid));
       if (isMet(cid)) continue;
       let links: readonly CID[] = [];
       if (wanted(cid)) {
@@ -138,12 +138,12 @@ export async function* walkPages(
     }
     if (!page.isEmpty) yield page.take();
   } finally {
-    asked.end();
+    requested.end();
   }
 }
 
-/** Blocks that are given together. */
-class Page {
+/** Collects the blocks of one page. */
+class BlockPage {
   #blocks: WalkedBlock[] = [];
   #bytes = 0;
 
@@ -170,7 +170,7 @@ class Page {
 
 const keyOf = ({ bytes }: CID): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 
-/** The links, or why there are none. */
+/** Returns the links, or the error if the block is malformed. */
 function linksIn(cid: CID, bytes: Uint8Array): readonly CID[] | NodeError | Promise<readonly CID[]> {
   try {
     return linksWithTurns(cid, bytes);

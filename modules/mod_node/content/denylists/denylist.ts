@@ -9,46 +9,55 @@ import { digestHere, loadDigest } from "../../formats/cid/hashes.ts";
 import { openPlainFile } from "../../storage/plain_file.ts";
 import { ITEMS_PER_STEP } from "../../util/async/steps.ts";
 import { counted } from "../../util/counted.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { parseHeader } from "./header.ts";
 import { linesOf } from "./lines.ts";
-import { domainOf, type Hints, type Item, keyMultihash, keyOfBytes, nameKey, parseRule, type Rule } from "./rule.ts";
+import {
+  type DenylistItem,
+  type DenylistRule,
+  domainOf,
+  type Hints,
+  keyMultihash,
+  keyOfBytes,
+  nameKey,
+  parseRule,
+} from "./rule.ts";
 
-/** Bytes of a header; a longer one is no header. */
+/** Maximum size of a header in bytes. Longer text before `HEADER_END` consists of items. */
 const MAX_HEADER = 1024 * 1024;
 const HEADER_END = "---";
-/** Lines of a file that are told of one by one. */
-const MAX_TOLD = 20;
+/** Maximum number of invalid lines of a file that are reported one by one. */
+const MAX_REPORTED_LINES = 20;
 
-/** What is asked for: a path below content, or below a name. */
+/** A request to check: a path below content, or below a name. */
 export interface DenylistQuery {
   readonly kind: "content" | "name";
   readonly key: string;
-  /** Without slashes at its ends. */
+  /** The path without slashes at its ends. */
   readonly path: string;
-  /** The texts that double hashes are made of. */
+  /** The texts whose hashes may be in the list. */
   readonly texts: readonly string[];
 }
 
 export class Denylist {
-  readonly #content = new Map<string, Rule[]>();
-  readonly #names = new Map<string, Rule[]>();
-  /** By hash function and digest: the last one of each. */
-  readonly #hashed = new Map<number, Map<string, Rule>>();
+  readonly #content = new Map<string, DenylistRule[]>();
+  readonly #names = new Map<string, DenylistRule[]>();
+  /** The last item with each hash, by hash function and digest. */
+  readonly #hashed = new Map<number, Map<string, DenylistRule>>();
 
   get isEmpty(): boolean {
     return this.#content.size + this.#names.size + this.#hashed.size === 0;
   }
 
   /**
-   * Reads a file, in steps that let others have their turn. A line that is no item is told of and
-   * passed over.
+   * Reads a file in steps, so that other work gets its turn. Invalid lines are reported and
+   * skipped.
    *
-   * @throws NodeError for a header that cannot be read, Error when the file cannot be
+   * @throws NodeError when the header is invalid, Error when the file cannot be read
    */
   static async read(file: string, warn: (sentence: string) => void): Promise<Denylist> {
     const list = new Denylist();
-    // Lines that may be a header, until its end is found.
+    // Lines that may belong to a header, as long as its end was not found.
     let before: string[] | undefined = [];
     let size = 0;
     let hints: Hints = {};
@@ -56,12 +65,12 @@ export class Denylist {
     let faults = 0;
     const take = (text: string | undefined, line: number) => {
       try {
-        if (text === undefined) throw new NodeError("it is too long");
+        if (text === undefined) throw failure("DENYLIST_INVALID", { reason: "it is too long" });
         list.#add(parseRule(text, line, hints));
       } catch (error) {
         if (!NodeError.is(error)) throw error;
         faults += 1;
-        if (faults <= MAX_TOLD) warn(`${file}, line ${line} is passed over: ${error.message}`);
+        if (faults <= MAX_REPORTED_LINES) warn(`Skipping line ${line} of ${file}: ${error.message}`);
       }
     };
     const noHeader = () => {
@@ -87,11 +96,12 @@ export class Denylist {
     }
     noHeader();
     for (const code of list.#hashed.keys()) await loadDigest(code);
-    if (faults > MAX_TOLD) warn(`${file}: ${counted(faults - MAX_TOLD, "more line is", "more lines are")} passed over`);
+    const unreported = faults - MAX_REPORTED_LINES;
+    if (unreported > 0) warn(`Skipping ${counted(unreported, "more line", "more lines")} of ${file}`);
     return list;
   }
 
-  #add(item: Item | undefined): void {
+  #add(item: DenylistItem | undefined): void {
     if (item === undefined) return;
     const { rule, by } = item;
     if (by.kind === "hashed") {
@@ -106,8 +116,8 @@ export class Denylist {
     else known.push(rule);
   }
 
-  /** The last item that matches, exceptions among them. */
-  match({ kind, key, path, texts }: DenylistQuery): Rule | undefined {
+  /** Returns the last item that matches. It may be an exception. */
+  match({ kind, key, path, texts }: DenylistQuery): DenylistRule | undefined {
     const rules = (kind === "content" ? this.#content : this.#names).get(key);
     let last = rules?.findLast((rule) => (rule.isPrefix ? path.startsWith(rule.path) : path === rule.path));
     for (const [code, hashed] of this.#hashed) {
@@ -119,7 +129,7 @@ export class Denylist {
     return last;
   }
 
-  /** Whether queries need their texts. */
+  /** Whether queries must have their `texts`. */
   get hasHashed(): boolean {
     return this.#hashed.size > 0;
   }

@@ -1,4 +1,4 @@
-/** What a node refuses to read and to serve: the denylists of its folders, as they are now. */
+/** Decides what a node refuses to read and to serve: follows the denylists in its folders. */
 import { readdir, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, join } from "node:path";
@@ -8,32 +8,32 @@ import { failure, type NodeError } from "../../util/errors.ts";
 import { contentQuery, Denylist, type DenylistQuery, nameQuery } from "./denylist.ts";
 
 export interface DenylistsDeps {
-  /** Those in later folders win over those of the same name in earlier ones. */
+  /** Lists in later folders take precedence over lists of the same name in earlier folders. */
   readonly folders: readonly string[];
   warn(sentence: string): void;
-  /** The items are others now. */
+  /** Called when the items have changed. */
   changed(lists: Denylists): void;
 }
 
-/** Where Kubo looks as well: those of the machine, of the user, of the repo. */
+/** Returns the folders where Kubo looks, too: those of the machine, of the user and of the repo. */
 export function denylistFolders(repo: string, { XDG_CONFIG_HOME: config }: NodeJS.ProcessEnv = process.env): string[] {
   const own = config === undefined || config === "" ? join(homedir(), ".config") : config;
   return ["/etc/ipfs/denylists", join(own, "ipfs", "denylists"), join(repo, "denylists")];
 }
 
 interface ReadList {
-  /** Of the file, when it was read. */
+  /** State of the file when it was read. */
   readonly state: string;
-  /** Undefined where it could not be read. */
+  /** Undefined if it could not be read. */
   readonly list: Denylist | undefined;
 }
 
 export class Denylists {
   readonly folders: readonly string[];
   readonly #deps: DenylistsDeps;
-  /** By file, in the order in which they count. */
+  /** The lists by file, in ascending order of precedence. */
   #read = new Map<string, ReadList>();
-  /** The last one first. */
+  /** The lists in descending order of precedence. */
   #lists: readonly Denylist[] = [];
   #isHashed = false;
   #reading: Promise<void> | undefined;
@@ -44,7 +44,7 @@ export class Denylists {
     this.folders = deps.folders;
   }
 
-  /** The files that were found, in the order in which they count. */
+  /** The files that were found, in ascending order of precedence. */
   get files(): Iterable<string> {
     return this.#read.keys();
   }
@@ -53,7 +53,10 @@ export class Denylists {
     return this.#lists.length === 0;
   }
 
-  /** Reads what has changed. A list that cannot be read is told of, and stays as it was. */
+  /**
+   * Reads the files that have changed. A file that cannot be read is reported, and its previous
+   * items stay in force.
+   */
   reread(): Promise<void> {
     if (this.#reading !== undefined) {
       this.#isMissed = true;
@@ -86,7 +89,7 @@ export class Denylists {
     this.#deps.changed(this);
   }
 
-  /** By name, and those of the same name as their folders are. */
+  /** Sorted by name; files of the same name have the order of their folders. */
   async #files(): Promise<string[]> {
     const found = await Promise.all(
       this.folders.map(async (folder) => {
@@ -106,13 +109,13 @@ export class Denylists {
     try {
       return { state, list: await Denylist.read(file, this.#deps.warn) };
     } catch (error) {
-      const rest = before?.list === undefined ? "nothing of it is in force" : "what was in force of it stays so";
-      this.#deps.warn(`The denylist ${file} is not taken, ${rest}: ${(error as Error).message}`);
+      const effect = before?.list === undefined ? "it has no effect" : "its previous version stays in force";
+      this.#deps.warn(`Cannot read the denylist ${file}, so ${effect}: ${(error as Error).message}`);
       return { state, list: before?.list };
     }
   }
 
-  /** Whether a block is neither read for anybody nor served. */
+  /** Whether reading and serving a block is refused to everyone. */
   denies(cid: CID): boolean {
     return this.#denial(contentQuery(cid, "", this.#isHashed)) !== undefined;
   }
@@ -123,7 +126,7 @@ export class Denylists {
   }
 
   /**
-   * What a path goes through is not looked at: that is done as it is followed.
+   * Checks only the path itself. The blocks on the way are checked when the path is followed.
    *
    * @throws NodeError as `requireBlock`, for a path or name that is denied
    */
@@ -135,7 +138,7 @@ export class Denylists {
       this.#require(contentQuery(parseCid(root), path, this.#isHashed), shown);
       return;
     }
-    // With a name all that is below it is denied: it is not resolved.
+    // A denied name is not resolved, so everything below it is denied.
     this.#require(nameQuery(root, "", this.#isHashed), () => `/ipns/${root}`);
     if (path !== "") this.#require(nameQuery(root, path, this.#isHashed), shown);
   }

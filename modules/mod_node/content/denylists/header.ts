@@ -1,12 +1,12 @@
-/** The header of a denylist: YAML, of which the hints for all items count here. */
-import { NodeError } from "../../util/errors.ts";
+/** Reads the header of a denylist: YAML, of which only the hints for all items are used. */
+import { failure, type NodeError } from "../../util/errors.ts";
 import type { Hints } from "./rule.ts";
 
 const VERSION = 1;
 
-/** @throws NodeError for what is no header, and for a version that is not known */
+/** @throws NodeError for an invalid header, and for a version that is not supported */
 export async function parseHeader(text: string): Promise<Hints> {
-  // Loaded here: most nodes have no denylist.
+  // Imported on first use, because most nodes have no denylist.
   const { LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -22,12 +22,14 @@ export async function parseHeader(text: string): Promise<Hints> {
     throw notYaml((cause as Error).message, cause);
   }
   if (header === null) return {};
-  if (typeof header !== "object" || Array.isArray(header)) throw new NodeError("its header has no fields");
+  if (typeof header !== "object" || Array.isArray(header))
+    throw failure("DENYLIST_INVALID", { reason: "its header has no fields" });
   const { version = VERSION, hints } = header as { readonly version?: unknown; readonly hints?: unknown };
-  if (version !== VERSION && version !== 0) throw new NodeError(`its version ${String(version)} is not known here`);
+  if (version !== VERSION && version !== 0)
+    throw failure("DENYLIST_INVALID", { reason: `its version ${String(version)} is not known here` });
   if (typeof hints !== "object" || hints === null) return {};
   return Object.fromEntries(Object.entries(hints).map(([key, value]) => [key, String(value)]));
 }
 
 const notYaml = (reason: string, cause: unknown): NodeError =>
-  new NodeError(`its header is no YAML: ${reason}`, { cause });
+  failure("DENYLIST_INVALID", { reason: `its header is no YAML: ${reason}` }, cause);

@@ -1,10 +1,10 @@
-/** Splits a file into lines, of which none takes more memory than it may. */
+/** Splits a file into lines, with a limit on the memory for each line. */
 
-/** Bytes of a line. */
+/** Maximum size of a line in bytes. */
 const MAX_LINE = 2 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
-/** The lines without their ends; undefined for one that is too long. */
+/** Yields the lines without their ends, and undefined for a line that is too long. */
 export async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string | undefined, void, undefined> {
   let parts: Uint8Array[] = [];
   let size = 0;

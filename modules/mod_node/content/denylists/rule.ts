@@ -4,42 +4,44 @@ import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { hashCoded, sha256 } from "../../formats/cid/hashes.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { parsePeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { trimBoth, trimEnd } from "../../util/trim.ts";
 
 /** Values by key: `gateway_status:451`. */
 export type Hints = Readonly<Record<string, string>>;
 
-export interface Rule {
+export interface DenylistRule {
   /** Number of its line, from 1. */
   readonly line: number;
-  /** What matches is served, whatever the lines before say. */
+  /** Matching requests are served, even if earlier lines deny them. */
   readonly isException: boolean;
-  /** Below the root or name, without slashes at its ends. */
+  /** Path below the root or name, without slashes at its ends. */
   readonly path: string;
-  /** Each path that begins with `path` matches. */
+  /** Whether every path that begins with `path` matches. */
   readonly isPrefix: boolean;
-  /** It is denied by law: `gateway_status` is 451. */
+  /** Whether the content is denied for legal reasons: `gateway_status` is 451. */
   readonly isLegal: boolean;
 }
 
-/** What a rule is looked up by. */
+/** The key by which a rule is found. */
 export type RuleKey =
   | { readonly kind: "content" | "name"; readonly key: string }
-  /** `code` is that of the hash function. */
+  /** `code` is the code of the hash function. */
   | { readonly kind: "hashed"; readonly code: number; readonly key: string };
 
-export interface Item {
-  readonly rule: Rule;
+export interface DenylistItem {
+  readonly rule: DenylistRule;
   readonly by: RuleKey;
 }
 
-/** Bytes as the key of a map. */
+/** Converts bytes to a key of a map. */
 export const keyOfBytes = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 
-/** Undefined for comments and empty lines. @throws NodeError for a line that is no item */
-export function parseRule(text: string, line: number, listHints: Hints): Item | undefined {
+/**
+ * Returns undefined for comments and empty lines. @throws NodeError for a line that is not an item
+ */
+export function parseRule(text: string, line: number, listHints: Hints): DenylistItem | undefined {
   const [field = "", ...hints] = text.trim().split(/\s+/);
   if (field === "" || field.startsWith("#")) return undefined;
   const isException = /^[!+-]/.test(field);
@@ -53,7 +55,7 @@ export function parseRule(text: string, line: number, listHints: Hints): Item | 
     return { rule, by: { kind: "content", key: keyOfBytes(parseCid(root).multihash.bytes) } };
   }
   if (space === "ipns") return { rule, by: { kind: "name", key: nameKey(root) } };
-  throw new NodeError("it is neither /ipfs/CID, /ipns/NAME nor //HASH");
+  throw failure("DENYLIST_INVALID", { reason: "it is neither /ipfs/CID, /ipns/NAME nor //HASH" });
 }
 
 function hintsIn(fields: readonly string[]): Hints {
@@ -61,8 +63,8 @@ function hintsIn(fields: readonly string[]): Hints {
   return Object.fromEntries(pairs.flatMap((pair) => (pair === null ? [] : [[pair[1], pair[2]]])));
 }
 
-/** `/PATH*` and `/PATH/*` are the same, as the format has it; `/*` is everything. */
-function pathRule(text: string): Pick<Rule, "path" | "isPrefix"> {
+/** In this format `/PATH*` and `/PATH/*` mean the same; `/*` matches everything. */
+function pathRule(text: string): Pick<DenylistRule, "path" | "isPrefix"> {
   const isPrefix = text.endsWith("*");
   return { path: unescaped(trimBoth(isPrefix ? text.slice(0, -1) : text, "/")), isPrefix };
 }
@@ -71,18 +73,18 @@ function unescaped(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new NodeError("its path has a % that escapes nothing");
+    throw failure("DENYLIST_INVALID", { reason: "its path has a % that escapes nothing" });
   }
 }
 
-/** base58 of a multihash, or the older form: hexadecimal of SHA-256. */
+/** Parses the base58 text of a multihash, or the older form: hexadecimal text of SHA-256. */
 function hashed(text: string): RuleKey {
   if (/^[0-9a-f]{64}$/i.test(text)) {
     return { kind: "hashed", code: sha256.code, key: Buffer.from(text, "hex").toString("latin1") };
   }
   const { code, digest } = multihashIn(text);
   if (hashCoded(code)?.digest === undefined) {
-    throw new NodeError(`it is hashed by a function (code ${code}) that cannot be used here`);
+    throw failure("DENYLIST_INVALID", { reason: `it is hashed by a function (code ${code}) that cannot be used here` });
   }
   return { kind: "hashed", code, key: keyOfBytes(digest) };
 }
@@ -91,20 +93,24 @@ function multihashIn(text: string) {
   try {
     return decodeMultihash(base58btc.decode(`z${text}`));
   } catch (cause) {
-    throw new NodeError("it is neither base58 of a multihash nor hexadecimal of SHA-256", { cause });
+    throw failure(
+      "DENYLIST_INVALID",
+      { reason: "it is neither base58 of a multihash nor hexadecimal of SHA-256" },
+      cause,
+    );
   }
 }
 
-/** A key by its multihash, in whatever form it is written; a domain as it is compared. */
+/** Returns the multihash of a key in any text form, or a domain in the form for comparisons. */
 export function nameKey(name: string): string {
   const multihash = keyMultihash(name);
   return multihash === undefined ? domainOf(name) : keyOfBytes(multihash);
 }
 
-/** Domains are the same in either case, and with the dot of the root. */
+/** Returns a domain in the form for comparisons: in lower case, without the dot of the root. */
 export const domainOf = (name: string): string => trimEnd(name, ".").toLowerCase();
 
-/** The multihash of a key or of another CID; undefined for a domain. */
+/** Returns the multihash of a key or of another CID; undefined for a domain. */
 export function keyMultihash(name: string): Uint8Array | undefined {
   try {
     return parsePeerId(name).toMultihash().bytes;

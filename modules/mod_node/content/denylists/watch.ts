@@ -1,26 +1,29 @@
-/** Watches the folders of denylists: lists that are put there, changed or removed count at once. */
+/**
+ * Watches the folders of denylists: changes apply shortly after a list was added, changed or
+ * removed.
+ */
 import { type FSWatcher, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import type { Denylists } from "./denylists.ts";
 
 /**
- * Milliseconds from a change until the lists are read: whoever writes may do so in several steps.
+ * Milliseconds from a change until the lists are read. A program may write a file in several steps.
  */
 const SETTLE_MS = 200;
 
-type Followed = Pick<Denylists, "folders" | "files" | "reread">;
+type FollowedLists = Pick<Denylists, "folders" | "files" | "reread">;
 
-/** Of a folder, or of the nearest one above it where it is missing. */
-interface Watched {
+/** A folder, or its nearest existing parent if the folder is missing. */
+interface WatchedFolder {
   readonly key: string;
   readonly folder: string;
-  /** The one name that matters there; undefined for all. */
+  /** The only name in the folder whose changes matter; undefined for all names. */
   readonly name: string | undefined;
 }
 
-/** Watches until the function that this gives is called; keeps no process alive. */
-export function watchDenylists(lists: Followed, warn: (sentence: string) => void): () => void {
+/** Starts watching and returns a function that stops it. The watchers keep no process running. */
+export function watchDenylists(lists: FollowedLists, warn: (sentence: string) => void): () => void {
   const watchers = new Map<string, FSWatcher>();
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
@@ -31,7 +34,7 @@ export function watchDenylists(lists: Followed, warn: (sentence: string) => void
     watchers.get(key)?.close();
     watchers.delete(key);
   };
-  const add = ({ key, folder, name }: Watched): boolean => {
+  const add = ({ key, folder, name }: WatchedFolder): boolean => {
     try {
       const watcher = watch(folder, { persistent: false }, (_, changed) => {
         if (name === undefined || changed === null || changed === name) plan();
@@ -44,14 +47,14 @@ export function watchDenylists(lists: Followed, warn: (sentence: string) => void
       return true;
     } catch (error) {
       warn(
-        `${folder} cannot be watched (${(error as Error).message}): after a change of denylists, use \`modhost reload\``,
+        `Cannot watch ${folder}, so run \`modhost reload\` after you change denylists there: ${(error as Error).message}`,
       );
       return false;
     }
   };
-  /** Gives whether anything is watched that was not. */
+  /** Watches the current folders. Returns whether any of them is new. */
   const follow = async (): Promise<boolean> => {
-    const wanted = new Map<string, Watched>();
+    const wanted = new Map<string, WatchedFolder>();
     const want = async (folder: string, name?: string) => {
       const found = await nearest(folder, name);
       wanted.set(found.key, found);
@@ -68,10 +71,10 @@ export function watchDenylists(lists: Followed, warn: (sentence: string) => void
   };
   const look = async () => {
     timer = undefined;
-    // First, so that what happens while the lists are read is not missed.
+    // Watch first, so that changes while the lists are read are not missed.
     await follow();
     await lists.reread();
-    // Lists may be links to files elsewhere, which may have changed since they were read.
+    // A list may be a link to a file elsewhere, which may have changed since it was read.
     if (await follow()) plan();
   };
   plan();
@@ -82,7 +85,7 @@ export function watchDenylists(lists: Followed, warn: (sentence: string) => void
   };
 }
 
-async function nearest(folder: string, name?: string): Promise<Watched> {
+async function nearest(folder: string, name?: string): Promise<WatchedFolder> {
   const found = await stat(folder).catch(() => undefined);
   if (found === undefined && dirname(folder) !== folder) return nearest(dirname(folder), basename(folder));
   return { key: `${found?.dev} ${found?.ino} ${folder} ${name}`, folder, name };

@@ -1,22 +1,22 @@
-/** Reads content in portions of given size first, and streams the rest. */
+/** Reads content in portions of a given size first, and streams the rest. */
 export class ByteReader {
   readonly #source: AsyncIterator<Uint8Array>;
   #piece: Uint8Array | undefined;
   #left: number;
   #taken = 0;
 
-  /** Takes `limit` bytes at most. */
+  /** Reads at most `limit` bytes. */
   constructor(source: AsyncIterable<Uint8Array>, limit = Number.POSITIVE_INFINITY) {
     this.#source = source[Symbol.asyncIterator]();
     this.#left = limit;
   }
 
-  /** Bytes that were given out. */
+  /** Number of bytes that were returned. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** Whether anything is left. */
+  /** Whether any bytes are left. */
   async more(): Promise<boolean> {
     while (this.#piece === undefined && this.#left > 0) {
       const { done, value } = await this.#source.next();
@@ -26,7 +26,7 @@ export class ByteReader {
     return this.#piece !== undefined;
   }
 
-  /** Copies what is left, as far as `into` has room. */
+  /** Copies the next bytes into `into`, until it is full or nothing is left. */
   async fill(into: Uint8Array): Promise<void> {
     for (let at = 0; at < into.length && (await this.more()); ) {
       const taken = (this.#piece as Uint8Array).subarray(0, into.length - at);
@@ -36,7 +36,7 @@ export class ByteReader {
     }
   }
 
-  /** Everything that is left. */
+  /** Yields everything that is left. */
   async *rest(): AsyncGenerator<Uint8Array, void, undefined> {
     while (await this.more()) {
       const piece = this.#piece as Uint8Array;
@@ -45,7 +45,7 @@ export class ByteReader {
     }
   }
 
-  /** To be called in the end; nothing more is read. */
+  /** To be called in any case; nothing more is read afterwards. */
   async close(): Promise<void> {
     this.#left = 0;
     this.#piece = undefined;

@@ -1,26 +1,26 @@
 /**
- * Makes the changes of a tree durable that this host alone changes. A commit writes them to the
- * journal or, now and then, stores the root that they lead to. Calls that come while a commit is
- * being written share the next one.
+ * Makes changes durable, for a tree that only this host changes. A commit writes the changes to the
+ * journal or, from time to time, stores the root that includes them. Calls that arrive while a
+ * commit is being written share the next one.
  */
 import type { CID } from "multiformats/cid";
-import type { Change, Journal } from "./journal.ts";
+import type { Journal, NamespaceChange } from "./journal.ts";
 
 export interface CommitsDeps {
   readonly journal: Journal;
-  /** Stores the tree; calls `stored` before it is changed again. */
+  /** Stores the tree. Calls `stored` before the tree changes again. */
   readonly storeRoot: (stored: () => void) => Promise<CID>;
-  /** The next commit stores the root in any case. */
+  /** Whether the next commit must store the root. */
   readonly isLarge: () => boolean;
-  /** What was put is durable when it resolves. */
+  /** Resolves when the blocks that were put are durable. */
   readonly sync: () => Promise<void>;
 }
 
 export class Commits {
   readonly #deps: CommitsDeps;
   /** Changes of the tree that are not on the disk yet. */
-  #changes: Change[] = [];
-  /** The next commit stores the root. */
+  #changes: NamespaceChange[] = [];
+  /** Whether the next commit stores the root. */
   #whole = false;
   #committing: Promise<void> | undefined;
   #waiting: Promise<void> | undefined;
@@ -34,16 +34,16 @@ export class Commits {
     return this.#changes.length;
   }
 
-  add(changes: readonly Change[]): void {
+  add(changes: readonly NamespaceChange[]): void {
     this.#changes.push(...changes);
   }
 
-  /** What is not on the disk is of no use any more. */
+  /** Drops the changes that are not on the disk yet. */
   drop(): void {
     this.#changes = [];
   }
 
-  /** Resolves when all changes up to now are on the disk; with `whole`, as a stored root. */
+  /** Resolves when all changes up to now are on the disk, with `whole` as a stored root. */
   commit(whole: boolean): Promise<void> {
     this.#whole ||= whole;
     this.#waiting ??= this.#commitAfter(this.#committing);
@@ -56,7 +56,7 @@ export class Commits {
     this.#waiting = undefined;
     const whole = this.#whole || this.#deps.isLarge();
     this.#whole = false;
-    let taken: Change[] = [];
+    let taken: NamespaceChange[] = [];
     const take = () => {
       taken = this.#changes;
       this.#changes = [];
@@ -70,18 +70,18 @@ export class Commits {
     }
   }
 
-  async #keepChanges(take: () => Change[]): Promise<void> {
+  async #keepChanges(take: () => NamespaceChange[]): Promise<void> {
     const changes = take();
     if (changes.length === 0) return;
     await this.#deps.sync();
     await this.#deps.journal.add(changes);
   }
 
-  async #keepRoot(take: () => Change[]): Promise<void> {
+  async #keepRoot(take: () => NamespaceChange[]): Promise<void> {
     const { journal, storeRoot, sync } = this.#deps;
     const cid = await storeRoot(take);
-    const kept = await journal.root();
-    if (journal.length === 0 && kept?.equals(cid)) return;
+    const stored = await journal.root();
+    if (journal.length === 0 && stored?.equals(cid)) return;
     await sync();
     await journal.keep(cid);
   }

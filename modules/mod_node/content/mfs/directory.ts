@@ -3,21 +3,24 @@ import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 
-/** Called once, when everything that was handed to the sink is stored. */
+/** Called once everything that was passed to the sink is stored. */
 export type OnStored = () => void;
 
 /**
- * The entries of one directory. Only `find` reads blocks: once it has resolved for a name, that
+ * The entries of one directory. Only `find` reads blocks. Once it has resolved for a name, that
  * name can be set and removed synchronously.
  */
 export interface Directory {
-  /** Of the directory itself. */
+  /** Mode and time of the directory itself. */
   facts: ModeAndTime;
   find(name: string): Promise<PbLink | undefined>;
-  /** Puts an entry, replacing one of the same name. */
+  /** Adds an entry, or replaces the one of the same name. */
   set(link: PbLink): void;
-  /** False when there was none. */
+  /** Returns false if there was none. */
   remove(name: string): boolean;
-  /** Hands the changed blocks to the sink; pushes to `settled` what to do once they are stored. */
+  /**
+   * Passes the changed blocks to the sink. Adds callbacks to `settled` that must be called once
+   * they are stored.
+   */
   write(settings: CidSettings, sink: BlockSink, settled: OnStored[]): Promise<Built>;
 }

@@ -1,11 +1,11 @@
 /**
- * Changes to a directory that is named by its CID: each gives another one, and the first stays as
- * it is.
+ * Changes a directory by its CID. Each change returns the CID of a new directory; the old one is
+ * unchanged.
  */
 import type { CID } from "multiformats/cid";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { Built } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
@@ -17,16 +17,16 @@ export interface EditTreeOptions {
   readonly path: readonly string[];
   readonly read: ReadBlock;
   readonly blocks: BlockService;
-  /** When a directory becomes sharded as an entry is put into it, or plain as one is removed. */
+  /** When a directory becomes sharded by a new entry, or plain by the removal of one. */
   readonly sharded: Sharding;
   readonly fanout?: number | undefined;
 }
 
 /**
- * Puts an entry, replacing whatever is there, and makes the directories above it. `link` is what it
- * is, with its size as links have it. Nothing is pinned.
+ * Adds an entry or replaces the existing one, and creates the directories above it. `link` is the
+ * CID and the size of the entry. Nothing is pinned.
  *
- * @throws NodeError for a root that is no directory, and for a file on the way
+ * @throws NodeError for a root that is not a directory, and for a file on the path
  */
 export function putIntoTree(root: CID, link: Built, options: EditTreeOptions): Promise<CID> {
   return edited(root, options, async (top, batch) => {
@@ -40,7 +40,7 @@ export function putIntoTree(root: CID, link: Built, options: EditTreeOptions): P
           built = await buildDirectory([{ name: below, ...built }], { ...folder.settings, sharded, fanout }, batch.add);
         return folder.put({ name, ...built });
       }
-      if (!(found instanceof Folder)) throw new NodeError("file already exists");
+      if (!(found instanceof Folder)) throw failure("FILE_EXISTS");
       folder = found;
     }
     return folder.put({ name: path.at(-1) as string, ...link });
@@ -48,8 +48,8 @@ export function putIntoTree(root: CID, link: Built, options: EditTreeOptions): P
 }
 
 /**
- * Removes an entry; the same root where there is none. @throws NodeError where there is no
- * directory that it could be in
+ * Removes an entry. Returns the same root if there is none. @throws NodeError if the directory of
+ * the entry does not exist
  */
 export function removeFromTree(root: CID, options: EditTreeOptions): Promise<CID> {
   return edited(root, options, async (top) => {
@@ -71,7 +71,7 @@ async function edited(
   edit: (top: Folder, batch: BlockBatch) => Promise<void>,
 ): Promise<CID> {
   const deps = { read, sharding: () => ({ sharded, fanout }), changed: () => undefined };
-  // Its own size is of no matter: nothing links to it.
+  // The size in its link does not matter here: nothing links to it.
   const top = new Folder({ name: "", cid, size: 0 }, await read(cid), deps);
   const batch = new BlockBatch(blocks);
   await edit(top, batch);

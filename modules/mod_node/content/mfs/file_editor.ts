@@ -1,6 +1,6 @@
 /**
- * Edits a file in place: overwritten leaves keep their length, and new content is appended as a
- * trickle DAG, as in the reference. Memory does not grow with the file.
+ * Edits a file in place. Overwritten leaves keep their length, and new content is appended as a
+ * trickle DAG, as in the reference. The memory does not grow with the file.
  */
 
 import type { CID } from "multiformats/cid";
@@ -9,7 +9,7 @@ import { sha256 } from "../../formats/cid/hashes.ts";
 import { type Chunker, SizeChunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { defaultChunkSize } from "../../formats/unixfs/chunker/parse.ts";
 import type { ModeAndTime, UnixTime } from "../../formats/unixfs/format.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { ownBytes } from "../../util/own_bytes.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type CidSettings, cidOf, defaultCid } from "../unixfs/build.ts";
@@ -26,10 +26,10 @@ const zeroes = new Uint8Array(64 * ZERO_CHUNK);
 const nothing = new Uint8Array();
 
 /** A node of a file that is being changed. */
-interface Open extends ModeAndTime {
+interface OpenNode extends ModeAndTime {
   settings: CidSettings;
   mtime: UnixTime | undefined;
-  /** Whether it is a raw block, which has no parts. */
+  /** Whether it is a raw block. Raw blocks have no parts. */
   raw: boolean;
   type: "File" | "Raw";
   /** Bytes before those of the parts. */
@@ -37,24 +37,26 @@ interface Open extends ModeAndTime {
   parts: FilePart[];
 }
 
-const sizeOf = ({ data, parts }: Pick<Open, "data" | "parts">): number =>
+const sizeOf = ({ data, parts }: Pick<OpenNode, "data" | "parts">): number =>
   parts.reduce((sum, { filesize }) => sum + filesize, data?.length ?? 0);
 
-/** How what is appended becomes leaves. */
+/** Options for the leaves of appended content. */
 export interface NewLeaves {
-  /** Whether they are raw blocks; by default the CID version of the file decides. */
+  /** Whether they are raw blocks. By default the CID version of the file decides. */
   readonly rawLeaves?: boolean | undefined;
-  /** By default chunks of 256 KiB. */
+  /** Chunks of 256 KiB by default. */
   readonly chunker?: (() => Chunker) | undefined;
   /**
-   * As in Kubo 0.43, what is appended to a file of one raw block are raw blocks, and another leaf
-   * that is truncated keeps its type and gets a CID of version 0. Otherwise, as in go-ipfs 0.9,
-   * `rawLeaves` decides, and such a leaf becomes a `Raw` node.
+   * Whether the rules of Kubo 0.43 apply: content that is appended to a file of one raw block
+   * becomes raw blocks, and any other leaf that is truncated keeps its type and gets a CID of
+   * version 0. Otherwise the rules of go-ipfs 0.9 apply: `rawLeaves` decides, and such a leaf
+   * becomes a `Raw` node.
    */
   readonly keepsLeaves?: boolean | undefined;
   /**
-   * Greatest block in bytes that is put into its CID, in a file whose hash function is `identity`:
-   * greater raw leaves are refused, and other nodes get a digest by sha2-256. Any by default.
+   * Maximum size in bytes of a block that is its own CID, in a file with the hash function
+   * `identity`. Larger raw leaves are rejected, and other larger nodes get a digest by sha2-256.
+   * Unlimited by default.
    */
   readonly maxInline?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -62,7 +64,7 @@ export interface NewLeaves {
 
 export class FileEditor {
   readonly #cid: CID;
-  readonly #root: Open;
+  readonly #root: OpenNode;
   readonly #read: ReadBlock;
   readonly #sink: BlockSink;
   readonly #rawLeaves: boolean;
@@ -70,12 +72,12 @@ export class FileEditor {
   readonly #chunker: () => Chunker;
   readonly #signal: AbortSignal | undefined;
   readonly #maxInline: number | undefined;
-  /** The root, and the nodes below it that were opened and not built again. */
-  readonly #opened: Set<Open>;
+  /** The root, and the nodes below it that were opened and are not built again yet. */
+  readonly #opened: Set<OpenNode>;
 
   /**
-   * Whenever `read` is called, everything that was built is in the sink and below `cids`. @throws
-   * NodeError
+   * Whenever `read` is called, everything that was built was passed to the sink and is included in
+   * `cids`. @throws NodeError
    */
   constructor(root: UnixfsNode, read: ReadBlock, sink: BlockSink, options: NewLeaves = {}) {
     const { rawLeaves, keepsLeaves = false, chunker, maxInline, signal } = options;
@@ -91,23 +93,23 @@ export class FileEditor {
     this.#chunker = chunker ?? (() => new SizeChunker(defaultChunkSize));
   }
 
-  /** Of the file, in bytes. */
+  /** Size of the file in bytes. */
   get size(): number {
     return sizeOf(this.#root);
   }
 
-  /** The parts that the file will be made of, as far as they exist. */
+  /** The parts of the future file that exist so far. */
   *cids(): Generator<CID, void, undefined> {
     for (const { parts } of this.#opened) for (const { cid } of parts) yield cid;
   }
 
-  /** Truncates to no bytes: the first leaf remains, empty. */
+  /** Truncates the file to zero bytes. The first leaf remains, empty. */
   async truncate(): Promise<void> {
     if (this.size > 0) await this.#empty(this.#root);
   }
 
   /**
-   * Overwrites existing bytes from `offset` on; content beyond the end of the file stays in
+   * Overwrites existing bytes from `offset` on. Content beyond the end of the file stays in
    * `content`.
    */
   async overwrite(offset: number, content: ByteReader): Promise<void> {
@@ -118,18 +120,18 @@ export class FileEditor {
     return this.#append(content, this.#chunker);
   }
 
-  /** Appends zeros up to a size. */
+  /** Appends zeros until the file has a size. */
   async extend(size: number): Promise<void> {
     if (size > this.size)
       await this.#append(zerosOf(size - this.size, this.#signal), () => new SizeChunker(ZERO_CHUNK));
   }
 
   /**
-   * Hands the root to the sink and describes it. A file that has a time and has become another one
-   * has changed now.
+   * Passes the root to the sink and returns it. If the file has a time and has changed, its time
+   * becomes the current one.
    *
-   * @param joinsLeaf a root with one raw leaf, and neither mode nor time, gives way to that leaf,
-   * where new leaves are raw
+   * @param joinsLeaf replace a root that has only one raw leaf, and neither mode nor time, by that
+   * leaf, if new leaves are raw
    */
   async finish(joinsLeaf = false): Promise<FilePart> {
     const root = this.#root;
@@ -143,14 +145,17 @@ export class FileEditor {
     return this.#build(root);
   }
 
-  /** Builds a node that becomes a part of an open one. */
-  async #close(node: Open): Promise<FilePart> {
+  /** Builds a node that becomes a part of an open node. */
+  async #close(node: OpenNode): Promise<FilePart> {
     const built = await this.#build(node);
     this.#opened.delete(node);
     return built;
   }
 
-  async #build({ settings, raw: isRaw, data, type, parts, mode, mtime }: Open, sink = this.#sink): Promise<FilePart> {
+  async #build(
+    { settings, raw: isRaw, data, type, parts, mode, mtime }: OpenNode,
+    sink = this.#sink,
+  ): Promise<FilePart> {
     if (!isRaw) return interior(parts, settings, sink, { type, data, mode, mtime });
     const bytes = data ?? nothing;
     const cid = await cidOf(raw, bytes, settings);
@@ -158,15 +163,15 @@ export class FileEditor {
     return { cid, size: bytes.length, filesize: bytes.length };
   }
 
-  async #open(cid: CID): Promise<Open> {
+  async #open(cid: CID): Promise<OpenNode> {
     const node = unixfsNode(cid, await this.#read(cid));
-    if (node === undefined) throw new NodeError(`${cid} is not a part of a file`);
+    if (node === undefined) throw failure("UNIXFS_PART_INVALID", { cid: String(cid) });
     const opened = openNode(node, this.#maxInline);
     this.#opened.add(opened);
     return opened;
   }
 
-  async #empty(node: Open): Promise<void> {
+  async #empty(node: OpenNode): Promise<void> {
     const at = node.parts.findIndex(({ filesize }) => filesize > 0);
     if (at < 0 || (node.data?.length ?? 0) > 0) {
       if (!node.raw && this.#keepsLeaves) node.settings = defaultCid;
@@ -180,7 +185,7 @@ export class FileEditor {
     node.parts = [...node.parts.slice(0, at), await this.#close(first)];
   }
 
-  async #overwrite(node: Open, offset: number, content: ByteReader): Promise<void> {
+  async #overwrite(node: OpenNode, offset: number, content: ByteReader): Promise<void> {
     const own = node.data?.length ?? 0;
     if (node.data !== undefined && offset < own) {
       const changed = ownBytes(node.data);
@@ -205,8 +210,8 @@ export class FileEditor {
     const root = this.#root;
     const { settings } = root;
     const rawLeaves = this.#rawLeaves || (this.#keepsLeaves && root.raw);
-    // Leaves are built ahead of use. A peer that has the nodes they are appended to must be awaited
-    // before there are any.
+    // Leaves are built before they are used. So the nodes to which they are appended must be
+    // fetched before any leaf exists.
     await this.#openLast(root);
     const leaves = new Leaves(
       content,
@@ -222,24 +227,24 @@ export class FileEditor {
     }
   }
 
-  /** Opens the last node at each depth, where the file continues. */
-  async #openLast({ parts }: Open): Promise<void> {
+  /** Opens the last node at each depth, where new content is appended. */
+  async #openLast({ parts }: OpenNode): Promise<void> {
     const last = parts.length > MAX_LINKS ? parts.at(-1) : undefined;
     if (last !== undefined) await this.#openLast(await this.#open(last.cid));
   }
 
-  /** A raw block cannot have parts: it becomes the first part of a new node. */
-  async #wrap(root: Open): Promise<void> {
+  /** A raw block cannot have parts, so it becomes the first part of a new node. */
+  async #wrap(root: OpenNode): Promise<void> {
     root.parts = [await this.#build(root)];
     Object.assign(root, { raw: false, type: "File", data: undefined });
   }
 }
 
-/** @throws NodeError when it is not a node of a file */
-function openNode({ cid, links, unixfs }: UnixfsNode, maxInline: number | undefined): Open {
+/** @throws NodeError for a node that does not belong to a file */
+function openNode({ cid, links, unixfs }: UnixfsNode, maxInline: number | undefined): OpenNode {
   const { type, data, blocksizes = [], mode, mtime } = unixfs;
   if ((type !== "File" && type !== "Raw") || blocksizes.length < links.length) {
-    throw new NodeError(`${cid} is not a part of a file`);
+    throw failure("UNIXFS_PART_INVALID", { cid: String(cid) });
   }
   const parts = links.map((link, at) => ({ cid: link.cid, size: link.size, filesize: blocksizes[at] as number }));
   const settings = { ...settingsOf(cid), ...(maxInline !== undefined && { maxInline, hashOfLarge: sha256 }) };
@@ -247,13 +252,15 @@ function openNode({ cid, links, unixfs }: UnixfsNode, maxInline: number | undefi
 }
 
 /**
- * Nobody can tell where an offset is in what does not have the bytes that are said of it, and few
- * blocks may say that for ever.
+ * Requires that a node has as many bytes as its parent claims. With wrong sizes, offsets could not
+ * be found, and few blocks could claim an endless file.
  */
-function requireSize(node: Open, { cid, filesize }: FilePart): void {
+function requireSize(node: OpenNode, { cid, filesize }: FilePart): void {
   const size = sizeOf(node);
   if (size !== filesize)
-    throw new NodeError(`the file cannot be changed: ${cid} has ${size} bytes, not ${filesize} as it says`);
+    throw failure("UNIXFS_INVALID", {
+      reason: `the file cannot be changed: ${cid} has ${size} bytes, not ${filesize} as it says`,
+    });
 }
 
 async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void, undefined> {
@@ -264,33 +271,34 @@ async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncG
 }
 
 /**
- * How far a trickle node is filled: the depth of its last subtrees, and how many of that depth it
- * has.
+ * Returns how far a trickle node is filled: the depth of its last subtrees, and how many of that
+ * depth it has.
  */
-function filledTo({ parts }: Open): { readonly depth: number; readonly repeat: number } {
+function filledTo({ parts }: OpenNode): { readonly depth: number; readonly repeat: number } {
   const subtrees = parts.length - MAX_LINKS;
   if (subtrees < 0) return { depth: 0, repeat: 0 };
   return { depth: Math.floor(subtrees / TRICKLE_REPEAT) + 1, repeat: subtrees % TRICKLE_REPEAT };
 }
 
 /**
- * Appends as the reference does: it fills up what an earlier append has left, but then continues at
- * other depths than a file that is laid out at once. The depths below are those of the reference.
+ * Appends as the reference does. It fills the nodes that an earlier append has left incomplete, but
+ * then continues at other depths than a file that is laid out at once. The depths below are those
+ * of the reference.
  */
 class Trickle {
   readonly #leaves: Leaves;
   readonly #settings: CidSettings;
   readonly #sink: BlockSink;
-  readonly #open: (cid: CID) => Promise<Open>;
+  readonly #open: (cid: CID) => Promise<OpenNode>;
 
-  constructor(leaves: Leaves, settings: CidSettings, sink: BlockSink, open: (cid: CID) => Promise<Open>) {
+  constructor(leaves: Leaves, settings: CidSettings, sink: BlockSink, open: (cid: CID) => Promise<OpenNode>) {
     this.#leaves = leaves;
     this.#settings = settings;
     this.#sink = sink;
     this.#open = open;
   }
 
-  async append(root: Open): Promise<void> {
+  async append(root: OpenNode): Promise<void> {
     let { depth, repeat } = filledTo(root);
     if (depth === 0) {
       await fillLayer(root.parts, this.#leaves);
@@ -302,8 +310,8 @@ class Trickle {
     await this.#subtrees(root, depth + 1, Number.POSITIVE_INFINITY);
   }
 
-  /** Fills the last subtree, and adds those of its depth that are missing. */
-  async #fillLast(node: Open, depth: number, repeat: number): Promise<void> {
+  /** Fills the last subtree, and adds the missing subtrees of its depth. */
+  async #fillLast(node: OpenNode, depth: number, repeat: number): Promise<void> {
     if (node.parts.length <= MAX_LINKS) return;
     const last = await this.#open((node.parts.at(-1) as FilePart).cid);
     await this.#fill(last, depth - 1);
@@ -311,7 +319,7 @@ class Trickle {
     if (repeat > 0) await this.#repeat(node, depth, repeat);
   }
 
-  async #fill(node: Open, depthLimit: number): Promise<void> {
+  async #fill(node: OpenNode, depthLimit: number): Promise<void> {
     if (depthLimit === 0 || !(await this.#leaves.more())) return;
     let { depth, repeat } = filledTo(node);
     if (depth === 0) {
@@ -324,19 +332,19 @@ class Trickle {
     await this.#subtrees(node, depth + 1, depthLimit);
   }
 
-  async #subtrees(node: Open, from: number, depthLimit: number): Promise<void> {
+  async #subtrees(node: OpenNode, from: number, depthLimit: number): Promise<void> {
     for (let depth = from; depth < depthLimit && (await this.#leaves.more()); depth += 1) {
       await this.#repeat(node, depth, 0);
     }
   }
 
-  async #repeat(node: Open, depth: number, from: number): Promise<void> {
+  async #repeat(node: OpenNode, depth: number, from: number): Promise<void> {
     for (let repeat = from; repeat < TRICKLE_REPEAT && (await this.#leaves.more()); repeat += 1) {
       node.parts.push(await trickleTree(this.#leaves, this.#settings, this.#sink, { depthLimit: depth }));
     }
   }
 
-  #build({ settings, type, data, parts, mode, mtime }: Open): Promise<FilePart> {
+  #build({ settings, type, data, parts, mode, mtime }: OpenNode): Promise<FilePart> {
     return interior(parts, settings, this.#sink, { type, data, mode, mtime });
   }
 }

@@ -1,4 +1,4 @@
-/** The part of the MFS tree that is in memory: directories that were visited, and their changes. */
+/** The loaded part of the MFS tree: directories that were visited, and their changes. */
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
@@ -12,21 +12,21 @@ import { SHARD_WIDTH } from "../unixfs/shard.ts";
 import type { Sharding } from "../unixfs/sharding.ts";
 import { settingsOf } from "./cid_settings.ts";
 import type { Directory, OnStored } from "./directory.ts";
-import type { Change } from "./journal.ts";
+import type { NamespaceChange } from "./journal.ts";
 import { PlainDirectory } from "./plain_directory.ts";
 import { ShardedDirectory } from "./sharded_directory.ts";
 
-/** What directories are loaded with. */
+/** The dependencies of a directory and of those below it. */
 export interface FolderDeps {
   /** Reads blocks of this machine. */
   readonly read: ReadBlock;
-  /** When a directory becomes sharded, for what is changed now. */
+  /** When a directory becomes sharded by the current change. */
   readonly sharding: () => NamespaceSharding;
   /** Called with every change. */
-  readonly changed: (change: Change) => void;
-  /** Called with every entry that is looked up; for trees that several hosts change. */
+  readonly changed: (change: NamespaceChange) => void;
+  /** Called with every entry that is looked up, if several hosts change the tree. */
   readonly looked?: ((folder: Folder, name: string) => void) | undefined;
-  /** Called when a directory and everything below is stored. */
+  /** Called when a directory and everything below it is stored. */
   readonly stored?: ((folder: Folder) => void) | undefined;
 }
 
@@ -44,16 +44,19 @@ export interface FileEntry {
 export const missing = (): NodeError => failure("FILE_NOT_FOUND");
 export const isMissing = (error: unknown): boolean => error instanceof NodeError && error.code === "FILE_NOT_FOUND";
 
-/** The kind of entry that a block makes. @throws NodeError for a block that MFS cannot hold */
+/**
+ * Returns the kind of entry that a block makes. @throws NodeError for a block that cannot be an
+ * entry of MFS
+ */
 export function kindOf(cid: CID, bytes: Uint8Array): "directory" | "file" {
   return cid.code === raw ? "file" : kindIn(entryIn(cid, bytes));
 }
 
-/** What a block that is not raw says. @throws as `kindOf` */
+/** Decodes a block that is not raw. @throws as `kindOf` */
 export function entryIn(cid: CID, bytes: Uint8Array): Unixfs {
-  if (cid.code !== dagPb) throw new NodeError("unrecognized node type in cache node");
+  if (cid.code !== dagPb) throw failure("NOT_UNIXFS", { reason: "unrecognized node type in cache node" });
   const unixfs = decodeUnixfs(pbData(bytes) ?? new Uint8Array());
-  if (unixfs.type === "Metadata") throw new NodeError("not yet implemented");
+  if (unixfs.type === "Metadata") throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "not yet implemented" });
   return unixfs;
 }
 
@@ -65,17 +68,21 @@ export class Folder {
   readonly parent: Folder | undefined;
   readonly #deps: FolderDeps;
   readonly #loaded = new Map<string, Folder>();
-  /** Names of the loaded directories that have changes. */
+  /** Names of the loaded directories with changes. */
   readonly #dirty = new Set<string>();
   #directory: Directory;
   #settings: CidSettings;
-  /** Undefined when something in it or below has changed since it was stored. */
+  /** Undefined if something in it or below it has changed since it was stored. */
   #built: Built | undefined;
 
-  /** `link` is its entry in the parent. @throws NodeError when the block is not a directory */
+  /**
+   * @param link its entry in the parent
+   *
+   * @throws NodeError when the block is not a directory
+   */
   constructor(link: PbLink, bytes: Uint8Array, deps: FolderDeps, parent?: Folder) {
     const { name, cid, size } = link;
-    if (kindOf(cid, bytes) !== "directory") throw new NodeError(`${cid} is not a directory`);
+    if (kindOf(cid, bytes) !== "directory") throw failure("NOT_A_DIRECTORY", { path: String(cid) });
     this.name = name;
     this.parent = parent;
     this.#deps = deps;
@@ -99,18 +106,18 @@ export class Folder {
     return this.#settings;
   }
 
-  /** Nothing in it or below has changed since it was stored. */
+  /** Whether nothing in it or below it has changed since it was stored. */
   get isStored(): boolean {
     return this.#built !== undefined;
   }
 
-  /** The link of an entry, as it was when the entry was last stored. */
+  /** Returns the link of an entry, as it was when the entry was last stored. */
   find(name: string): Promise<PbLink | undefined> {
     this.#deps.looked?.(this, name);
     return this.#directory.find(name);
   }
 
-  /** @throws NodeError when there is no such entry, or one that MFS cannot hold */
+  /** @throws NodeError for an entry that does not exist, or cannot be an entry of MFS */
   async child(name: string): Promise<Folder | FileEntry> {
     const loaded = this.#loaded.get(name);
     if (loaded !== undefined) {
@@ -126,12 +133,12 @@ export class Folder {
     return folder;
   }
 
-  /** Like `child`; undefined when there is none. */
+  /** Like `child`; undefined if there is no entry. */
   async findChild(name: string): Promise<Folder | FileEntry | undefined> {
     return (await this.find(name)) && this.child(name);
   }
 
-  /** Adds an entry. @throws NodeError when one of that name exists */
+  /** Adds an entry. @throws NodeError when an entry of that name exists */
   async add(link: PbLink): Promise<void> {
     if ((await this.find(link.name)) !== undefined) throw duplicateEntry();
     await this.put(link);
@@ -143,7 +150,7 @@ export class Folder {
     await this.put(link);
   }
 
-  /** Puts an entry, replacing whatever has its name. */
+  /** Adds an entry, or replaces the one of the same name. */
   async put(link: PbLink): Promise<void> {
     await this.find(link.name);
     this.#forget(link.name);
@@ -156,7 +163,7 @@ export class Folder {
     this.#change({ at: this.path, fanout: fanout ?? SHARD_WIDTH });
   }
 
-  /** @throws NodeError when there is none */
+  /** @throws NodeError when there is no such entry */
   async remove(name: string): Promise<void> {
     const isPlainNext = await this.readyToRemove(name);
     this.#forget(name);
@@ -166,10 +173,10 @@ export class Folder {
   }
 
   /**
-   * Reads what `remove` needs, so that it reads nothing; true when the directory is plain without
-   * that entry.
+   * Reads the blocks that `remove` needs. Returns whether the directory becomes plain without that
+   * entry.
    *
-   * @throws NodeError when there is none
+   * @throws NodeError when there is no such entry
    */
   async readyToRemove(name: string): Promise<boolean> {
     const link = await this.find(name);
@@ -179,7 +186,7 @@ export class Folder {
     return !(await this.#directory.exceedsWithout(link, sharded));
   }
 
-  /** Makes it a sharded directory of so many slots, or with 0 a plain one. */
+  /** Makes it a sharded directory with that many slots, or a plain one with 0. */
   async changeForm(fanout: number): Promise<void> {
     if (fanout > 0) this.#shard(fanout);
     else if (this.#directory instanceof ShardedDirectory) {
@@ -195,8 +202,8 @@ export class Folder {
   }
 
   /**
-   * As `changeSettings`, for a root whose settings the configuration says at each start: that is no
-   * change for the journal.
+   * Like `changeSettings`, but without a change in the journal: for a root whose settings come from
+   * the configuration at each start.
    */
   assumeSettings(settings: CidSettings): void {
     const { version, hash } = this.#settings;
@@ -205,10 +212,10 @@ export class Folder {
     this.#markDirty();
   }
 
-  /** Of the directory itself. */
+  /** Mode and time of the directory itself. */
   get facts(): ModeAndTime {
-    // No entry has this name: whoever changes the directory itself is in the way of who looks at
-    // it.
+    // No entry has this name: it stands for the directory itself. So calls that read its facts
+    // depend on calls that change them.
     this.#deps.looked?.(this, "");
     return this.#directory.facts;
   }
@@ -219,8 +226,8 @@ export class Folder {
   }
 
   /**
-   * Hands the changed blocks in it and below to the sink. Iterative, since trees may be arbitrarily
-   * deep.
+   * Passes the changed blocks in it and below it to the sink. Iterative, because trees may be
+   * arbitrarily deep.
    */
   async write(sink: BlockSink, settled: OnStored[]): Promise<Built> {
     this.#deps.stored?.(this);
@@ -233,7 +240,7 @@ export class Folder {
     return made.get(this) as Built;
   }
 
-  /** `made` has the changed directories below it. */
+  /** @param made the changed directories below it */
   async #writeSelf(made: ReadonlyMap<Folder, Built>, sink: BlockSink, settled: OnStored[]): Promise<Built> {
     if (this.#built !== undefined) return this.#built;
     for (const name of this.#dirty) {
@@ -251,10 +258,10 @@ export class Folder {
 
   /** Drops all loaded directories without changes. */
   prune(): void {
-    const kept: Folder[] = [this];
-    for (const folder of kept) {
+    const dirtyFolders: Folder[] = [this];
+    for (const folder of dirtyFolders) {
       for (const [name, below] of folder.#loaded) {
-        if (folder.#dirty.has(name)) kept.push(below);
+        if (folder.#dirty.has(name)) dirtyFolders.push(below);
         else folder.#loaded.delete(name);
       }
     }
@@ -278,7 +285,7 @@ export class Folder {
     this.#dirty.delete(name);
   }
 
-  #change(change: Change): void {
+  #change(change: NamespaceChange): void {
     this.#deps.changed(change);
     this.#markDirty();
   }

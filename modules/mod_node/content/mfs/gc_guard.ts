@@ -1,6 +1,6 @@
 /**
- * A share of the garbage collector's lock, for a call that changes MFS and may have to fetch from
- * peers on the way.
+ * A share of the garbage collector's lock, for a call that changes MFS and may have to fetch blocks
+ * from peers.
  */
 import type { CID } from "multiformats/cid";
 import { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
@@ -12,7 +12,10 @@ export class GcGuard {
   readonly #signal: AbortSignal | undefined;
   readonly #protected: (() => Iterable<CID>)[] = [];
   #releaseLock: Release = () => {};
-  /** Of the lock, when this began. */
+  /**
+   * The lock's `voids` counter when the share was acquired. If the counter has changed, earlier
+   * blocks may have been removed.
+   */
   #voids = 0;
 
   constructor(lock: SharedLock, signal: AbortSignal | undefined) {
@@ -21,8 +24,9 @@ export class GcGuard {
   }
 
   /**
-   * `voids`: of the lock, when the call had put what it now links. @throws NodeError SESSION_LOST
-   * when that may have gone since
+   * @param voids the lock's `voids` counter when the call had put the blocks that it links now
+   *
+   * @throws NodeError SESSION_LOST when these blocks may have been removed since
    */
   async acquire(voids?: number): Promise<void> {
     const lock = this.#lock;
@@ -37,9 +41,9 @@ export class GcGuard {
   }
 
   /**
-   * Gives up the lock while `ask` waits for a peer; it must not store anything.
+   * Releases the lock while `ask` waits for a peer. `ask` must not store anything.
    *
-   * @throws NodeError SESSION_LOST when what was protected may have gone meanwhile
+   * @throws NodeError SESSION_LOST when protected blocks may have been removed meanwhile
    */
   async withoutLock<T>(ask: () => Promise<T>): Promise<T> {
     this.release();
@@ -51,8 +55,7 @@ export class GcGuard {
   }
 
   /**
-   * Gives up the lock while `run` puts blocks into a preemptible batch, no faster than a client
-   * sends them.
+   * Releases the lock while `run` puts blocks into a preemptible batch, at the speed of a client.
    */
   withBatch<T>(blocks: Pick<BlockStore, "put">, run: (batch: PreemptibleBatch) => Promise<T>): Promise<T> {
     const batch = new PreemptibleBatch(blocks, this.#lock, { signal: this.#signal });
@@ -63,7 +66,7 @@ export class GcGuard {
     });
   }
 
-  /** Protects CIDs that nothing refers to yet; asked for when a collection begins. */
+  /** Protects CIDs that nothing refers to yet. `cids` is called when a collection begins. */
   protect(cids: () => Iterable<CID>): void {
     this.#protected.push(cids);
   }

@@ -1,8 +1,8 @@
 /**
- * How MFS is kept in the metadata: a root, and a journal of the changes since. The cost of a change
- * does not depend on the size of the directories above it. From time to time the root is stored
- * anew, and the journal loses what is part of it. Where several hosts share the metadata, the order
- * in the journal is that in which all of them have made their changes.
+ * Stores MFS in the metadata: a root, and a journal of the changes since. The cost of a change does
+ * not depend on the size of the directories above it. From time to time the root is stored again,
+ * and the changes that it contains leave the journal. If several hosts share the metadata, the
+ * order of the journal is the order of the changes of all hosts.
  */
 import { CID } from "multiformats/cid";
 import { hashCoded, hashUnavailable } from "../../formats/cid/hashes.ts";
@@ -14,20 +14,21 @@ import type { KeyRange, MetadataStore, MetadataWriter } from "../../storage/meta
 import type { CidSettings } from "../unixfs/build.ts";
 
 const folder = "files/";
-/** Key of the root; the value is the bytes of its CID. */
+/** Key of the root. The value is the bytes of its CID. */
 export const rootKey = `${folder}root`;
 /**
- * The number of the first change that is not part of the root, and that of the next one. Numbers go
- * on, so that other hosts miss none. Versions without this key count from 0 again once the root is
- * stored, and may find it here: of no harm, as numbers only have to grow.
+ * Key of two numbers: of the first change that is not part of the root, and of the next change.
+ * Numbers continue when the root is stored, so that other hosts miss no change. Versions without
+ * this key begin again with 0 then, and may meet this key. That does no harm, because numbers only
+ * have to grow.
  */
 const numbersKey = `${folder}numbers`;
 
 /**
- * A change in one directory: an entry was put or removed, or it got new settings, mode and time, or
- * another form: sharded with so many slots, or plain with 0.
+ * A change in one directory. An entry was put or removed; or the directory got new settings, mode
+ * and time, or another form: sharded with that many slots, or plain with 0.
  */
-export type Change = { readonly at: readonly string[] } & (
+export type NamespaceChange = { readonly at: readonly string[] } & (
   | { readonly put: PbLink }
   | { readonly remove: string }
   | { readonly settings: CidSettings }
@@ -35,11 +36,11 @@ export type Change = { readonly at: readonly string[] } & (
   | { readonly fanout: number }
 );
 
-/** Changes in the order in which they were made. */
+/** The changes, in the order in which they were made. */
 const prefix = `${folder}change/`;
 const digits = 16;
 
-type Record = { readonly at: readonly string[] } & (
+type ChangeRecord = { readonly at: readonly string[] } & (
   | { readonly put: readonly [name: string, cid: string, size: number] }
   | { readonly remove: string }
   | { readonly settings: readonly [version: 0 | 1, hash: number] }
@@ -47,14 +48,14 @@ type Record = { readonly at: readonly string[] } & (
   | { readonly fanout: number }
 );
 
-function recordOf(change: Change): Record {
+function recordOf(change: NamespaceChange): ChangeRecord {
   const { at } = change;
   if ("put" in change) return { at, put: [change.put.name, change.put.cid.toString(), change.put.size] };
   if (!("settings" in change)) return change;
   return { at, settings: [change.settings.version, change.settings.hash.code] };
 }
 
-function changeOf(record: Record): Change {
+function changeOf(record: ChangeRecord): NamespaceChange {
   const { at } = record;
   if (!Array.isArray(at)) throw new TypeError("it is no change of a directory");
   if ("put" in record) return { at, put: { name: record.put[0], cid: parseCid(record.put[1]), size: record.put[2] } };
@@ -65,33 +66,33 @@ function changeOf(record: Record): Change {
   return { at, settings: { version, hash } };
 }
 
-/** What the journal and the root lead to, as they were at one moment. */
+/** The root and the changes of the journal at one moment. */
 export interface MfsState {
   /** Undefined in a repo whose MFS was never changed. */
   readonly root: CID | undefined;
-  /** Since the root was stored, in order. */
-  readonly changes: readonly Change[];
+  /** Changes since the root was stored, in order. */
+  readonly changes: readonly NamespaceChange[];
 }
 
-/** A call that has run on the tree. */
-export interface CallMade {
-  readonly changes: readonly Change[];
-  /** Whether one of these changes, made before it, could have led to another result. */
-  dependsOn(changes: readonly Change[]): boolean;
+/** A call that was run on the tree. */
+export interface TracedCall {
+  readonly changes: readonly NamespaceChange[];
+  /** Whether one of these earlier changes could have led to another result. */
+  dependsOn(changes: readonly NamespaceChange[]): boolean;
 }
 
-/** What `append` did. */
+/** The result of `append`. */
 export interface Appended {
-  /** What other hosts have added before; to be made in the tree. */
-  readonly others: readonly Change[];
-  /** For each call whether it must run again: its changes were not added. */
+  /** Changes that other hosts added before, and that must be applied to the tree. */
+  readonly others: readonly NamespaceChange[];
+  /** For each call, whether it must run again because its changes were not added. */
   readonly overtaken: readonly boolean[];
 }
 
 interface Numbers {
   /** Changes with lower numbers are part of the root. */
   readonly contained: number;
-  /** Every change has a lower number. */
+  /** Greater than the numbers of all changes. */
   readonly next: number;
 }
 
@@ -108,9 +109,9 @@ const decodeRoot = (bytes: Uint8Array): CID => readEntry(rootKey, bytes, (value)
 
 type Entries = Iterable<readonly [key: string, value: Uint8Array]>;
 
-/** What a listing of the folder has. */
-class Listed {
-  readonly changes: Change[] = [];
+/** The entries of a listing of the folder. */
+class ListedState {
+  readonly changes: NamespaceChange[] = [];
   root: CID | undefined;
   numbers: Numbers = { contained: 0, next: 0 };
 
@@ -118,7 +119,7 @@ class Listed {
     if (key === rootKey) this.root = decodeRoot(value);
     else if (key === numbersKey) this.#count(decodeNumbers(value));
     else if (key.startsWith(prefix)) {
-      this.changes.push(readJsonEntry(key, value, (json) => changeOf(json as Record)));
+      this.changes.push(readJsonEntry(key, value, (json) => changeOf(json as ChangeRecord)));
       this.#count({ contained: 0, next: Number(key.slice(prefix.length)) + 1 });
     }
   }
@@ -130,8 +131,8 @@ class Listed {
     };
   }
 
-  static of(entries: Entries): Listed {
-    const listed = new Listed();
+  static of(entries: Entries): ListedState {
+    const listed = new ListedState();
     for (const [key, value] of entries) listed.add(key, value);
     return listed;
   }
@@ -139,7 +140,7 @@ class Listed {
 
 export class Journal {
   readonly #metadata: MetadataStore;
-  /** Number of the next change: those before were seen. */
+  /** Number of the next change. All changes with lower numbers were read or added here. */
   #next = 0;
   #length = 0;
 
@@ -154,8 +155,8 @@ export class Journal {
 
   /** Undefined in a repo whose MFS was never changed. */
   async root(): Promise<CID | undefined> {
-    const kept = await this.#metadata.get(rootKey);
-    return kept && decodeRoot(kept);
+    const bytes = await this.#metadata.get(rootKey);
+    return bytes && decodeRoot(bytes);
   }
 
   /** Whether there are changes since the root was stored. */
@@ -164,12 +165,12 @@ export class Journal {
     return true;
   }
 
-  /** All that there is. */
+  /** Reads the whole state. */
   state(): Promise<MfsState> {
     return this.#list({ prefix: folder });
   }
 
-  /** The same, for a tree that has it from now on; before anything is added. */
+  /** Reads the whole state and continues from it. To be called before changes are added. */
   async load(): Promise<MfsState> {
     const listed = await this.#list({ prefix: folder });
     this.#next = listed.numbers.next;
@@ -178,9 +179,10 @@ export class Journal {
   }
 
   /**
-   * All of them are durable when it resolves, none when it rejects. For a store of this host alone.
+   * Adds changes in a store that only this host uses. All of them are durable when it resolves,
+   * none when it rejects.
    */
-  async add(changes: readonly Change[]): Promise<void> {
+  async add(changes: readonly NamespaceChange[]): Promise<void> {
     const first = this.#next;
     await this.#metadata.transaction((writer) => putAll(writer, first, changes));
     this.#next = first + changes.length;
@@ -188,10 +190,10 @@ export class Journal {
   }
 
   /**
-   * What other hosts have added since it was read last, or since the last `append`; undefined when
-   * a root was stored that has some of it: then the state is to be read again.
+   * Returns the changes that other hosts added since the last read or `append`. Returns undefined
+   * if a stored root already contains some of them: then the whole state must be read again.
    */
-  async since(): Promise<readonly Change[] | undefined> {
+  async since(): Promise<readonly NamespaceChange[] | undefined> {
     const known = await this.#metadata.get(numbersKey);
     if (known === undefined || decodeNumbers(known).next === this.#next) return [];
     const { changes, numbers } = await this.#list(unseen(this.#next));
@@ -202,13 +204,13 @@ export class Journal {
   }
 
   /**
-   * Adds the changes of calls, in one transaction, after those of other hosts; but not of a call
-   * that depends on what others have added meanwhile, or on such a call.
+   * Adds the changes of calls in one transaction, after those of other hosts. Leaves out each call
+   * that depends on changes that other hosts added meanwhile, or on a call that was left out.
    */
-  async append(calls: readonly CallMade[]): Promise<Appended> {
+  async append(calls: readonly TracedCall[]): Promise<Appended> {
     const first = this.#next;
     const appended = await this.#metadata.transaction((writer) => {
-      const { changes: others, numbers } = Listed.of(writer.range(unseen(first)));
+      const { changes: others, numbers } = ListedState.of(writer.range(unseen(first)));
       if (numbers.contained > first) return undefined;
       const before = [...others];
       let at = Math.max(numbers.next, first);
@@ -227,13 +229,16 @@ export class Journal {
     return appended;
   }
 
-  /** Stores a root that contains all changes that were read or added here; later ones stay. */
+  /**
+   * Stores a root that contains all changes that were read or added here. Later changes stay in the
+   * journal.
+   */
   async keep(root: CID): Promise<void> {
     const next = this.#next;
     await this.#metadata.transaction((writer) => {
-      const kept = writer.get(numbersKey);
-      const numbers = kept === undefined ? { contained: 0, next: 0 } : decodeNumbers(kept);
-      // Another host has stored a later one.
+      const stored = writer.get(numbersKey);
+      const numbers = stored === undefined ? { contained: 0, next: 0 } : decodeNumbers(stored);
+      // Another host has stored a later root.
       if (numbers.contained > next) return;
       writer.put(rootKey, root.bytes);
       writer.put(numbersKey, encodeNumbers({ contained: next, next: Math.max(numbers.next, next) }));
@@ -243,12 +248,12 @@ export class Journal {
   }
 
   /**
-   * Stores a root instead of all that there is, if `isMeant` says so, which is asked in the same
-   * transaction. Other hosts read it anew. Tells whether it did.
+   * Replaces the whole state by a root, if `isMeant` returns true within the same transaction.
+   * Other hosts read the state again. Returns whether it was replaced.
    */
   async replace(root: CID, isMeant: (now: MfsState) => boolean = () => true): Promise<boolean> {
     return this.#metadata.transaction((writer) => {
-      const listed = Listed.of(writer.range({ prefix: folder }));
+      const listed = ListedState.of(writer.range({ prefix: folder }));
       if (!isMeant(listed)) return false;
       const next = listed.numbers.next + 1;
       writer.put(rootKey, root.bytes);
@@ -258,8 +263,8 @@ export class Journal {
     });
   }
 
-  async #list(range: KeyRange): Promise<Listed> {
-    const listed = new Listed();
+  async #list(range: KeyRange): Promise<ListedState> {
+    const listed = new ListedState();
     for await (const [key, value] of this.#metadata.range(range)) listed.add(key, value);
     return listed;
   }
@@ -267,11 +272,14 @@ export class Journal {
 
 const keyOf = (at: number): string => prefix + String(at).padStart(digits, "0");
 
-/** The changes from a number on, and what follows them in the folder: one listing is one moment. */
+/**
+ * The range of the changes from a number on, with the keys that follow them in the folder. One
+ * listing is consistent.
+ */
 const unseen = (next: number): KeyRange => ({ prefix: folder, ...(next > 0 && { after: keyOf(next - 1) }) });
 
-/** The number after the last. */
-function putAll(writer: MetadataWriter, first: number, changes: readonly Change[]): number {
+/** Returns the number after the last change. */
+function putAll(writer: MetadataWriter, first: number, changes: readonly NamespaceChange[]): number {
   for (const [at, change] of changes.entries())
     writer.put(keyOf(first + at), Buffer.from(JSON.stringify(recordOf(change))));
   return first + changes.length;

@@ -1,7 +1,7 @@
 /**
- * Trees besides that of the files: one behind each of a node's keys, as mounts show them. Where
- * they are in the metadata: that of a node alone has `mounts/<key>/`; that of several hosts
- * `mounts/<peer>/<key>/`, as each host changes its own trees only.
+ * The trees of a node's keys, which mounts show in addition to the tree of the files. Their keys in
+ * the metadata begin with `mounts/<key>/` for a single node, and with `mounts/<peer>/<key>/` for
+ * hosts that share the metadata: each host changes its own trees only.
  */
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
@@ -12,39 +12,39 @@ import { Journal } from "./journal.ts";
 /** Prefix of all trees. */
 export const treesPrefix = "mounts/";
 
-/** The trees of a node; where several hosts have the metadata, of the one with this peer ID. */
+/** The trees of a node. For hosts that share the metadata: of the host with this peer ID. */
 export const treesOf = (metadata: MetadataStore, host?: string): MetadataStore =>
   prefixedStore(metadata, host === undefined ? treesPrefix : `${treesPrefix}${host}/`);
 
-/** The tree of a key, among the trees of a node. */
+/** The tree of a key, within the trees of a node. */
 export const treeOf = (trees: MetadataStore, key: PeerId): MetadataStore => prefixedStore(trees, `${key}/`);
 
 /**
- * The roots of all stored trees, open or not, which garbage collection must keep: those of every
- * host that has the metadata.
+ * Returns the roots of all stored trees of all hosts, whether they are open or not. Garbage
+ * collection must spare what is below them.
  */
-export async function keptRoots(metadata: MetadataStore): Promise<CID[]> {
+export async function storedTreeRoots(metadata: MetadataStore): Promise<CID[]> {
   const names = new Set<string>();
   for await (const [key] of metadata.range({ prefix: treesPrefix })) {
     const end = key.lastIndexOf("/files/");
     if (end >= 0) names.add(key.slice(0, end + 1));
   }
-  const kept: CID[] = [];
+  const roots: CID[] = [];
   for (const name of names) {
     const { root, changes } = await new Journal(prefixedStore(metadata, name)).state();
-    if (root !== undefined) kept.push(root);
-    for (const change of changes) if ("put" in change) kept.push(change.put.cid);
+    if (root !== undefined) roots.push(root);
+    for (const change of changes) if ("put" in change) roots.push(change.put.cid);
   }
-  return kept;
+  return roots;
 }
 
-/** A tree of a host, in metadata that several have. */
+/** A tree of a host, if several hosts share the metadata. */
 export interface HostTree {
-  /** Its peer ID. */
+  /** Peer ID of the host. */
   readonly host: string;
   /** ID of the key. */
   readonly key: string;
-  /** Without the changes since it was stored. */
+  /** The root without the changes since it was stored. */
   readonly root: CID | undefined;
 }
 
@@ -59,7 +59,10 @@ export async function hostTrees(metadata: MetadataStore): Promise<HostTree[]> {
   return found;
 }
 
-/** All trees of a host that does not use them: garbage collection may remove what is in them. */
+/**
+ * Removes all trees of a host that does not use them. Garbage collection may then remove their
+ * blocks.
+ */
 export async function removeTrees(trees: MetadataStore): Promise<void> {
   await trees.transaction((writer) => {
     for (const [key] of [...writer.range()]) writer.delete(key);
@@ -67,8 +70,9 @@ export async function removeTrees(trees: MetadataStore): Promise<void> {
 }
 
 /**
- * Copies trees, each in one transaction; one that `to` has stays as it is there. Both are what
- * `treesOf` gives. `check` is called within each transaction, to throw what comes in the way.
+ * Copies trees, each in one transaction. A tree that exists in `to` is not replaced. Both
+ * parameters are results of `treesOf`. `check` is called within each transaction and may throw to
+ * stop it.
  */
 export async function copyTrees(from: MetadataStore, to: MetadataStore, check = () => {}): Promise<void> {
   const entries = await Array.fromAsync(from.range());
@@ -81,7 +85,7 @@ export async function copyTrees(from: MetadataStore, to: MetadataStore, check = 
   }
 }
 
-/** The same; `from` has none afterwards. */
+/** Moves trees; `from` is empty afterwards. */
 export async function moveTrees(from: MetadataStore, to: MetadataStore): Promise<void> {
   if ((await from.keys({ limit: 1 })).length === 0) return;
   await copyTrees(from, to);

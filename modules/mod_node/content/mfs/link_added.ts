@@ -1,24 +1,24 @@
-/** Links what was added into MFS, with the reference's rules and refusals. */
+/** Links added content into MFS. Invalid destinations are rejected as in the reference. */
 import type { CID } from "multiformats/cid";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError, reworded } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { Folder } from "./folder.ts";
 import { lookup, lookupFolder } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { entryOf, type NamespacePath, nameOf, namespacePath, parentOf } from "./path.ts";
 
-/** A root that was added. */
+/** The root of added content. */
 export interface AddedRoot {
-  /** Undefined for one that has none. */
+  /** Undefined for a root without a name. */
   readonly name: string | undefined;
   readonly cid: CID;
-  /** Bytes of all blocks below it. */
+  /** Size in bytes of its block and all blocks below it. */
   readonly size: number;
 }
 
 /**
- * Links roots one after the other, as they are given. Where `to` ends with a slash, or is empty, it
- * is a directory that takes all of them; else it is the path of the only one.
+ * Links roots one after the other. If `to` is empty or ends with a slash, it is a directory for all
+ * roots. Otherwise it is the path of the only root.
  */
 export class AddedLinks {
   readonly #files: Namespace;
@@ -32,48 +32,48 @@ export class AddedLinks {
     this.#options = options;
   }
 
-  /** @throws NodeError, its text begins with `to-files: ` */
+  /** @throws NodeError whose text begins with `to-files: ` */
   async link({ name, cid, size }: AddedRoot): Promise<void> {
-    await explained("to-files: ", async () => {
-      if (name === undefined) throw new NodeError("cannot add unnamed files to MFS");
+    await withPrefix("to-files: ", async () => {
+      if (name === undefined) throw failure("FILES_PATH_INVALID", { reason: "cannot add unnamed files to MFS" });
       const dest = namespacePath(this.#to);
       await this.#files.change(this.#options, async (root) => {
-        const place = await this.#place(root, dest, name);
-        const folder = await lookupFolder(root, parentOf(place));
-        await explained(`cannot put node in path ${quote(place.text)}: `, () =>
-          folder.add({ name: nameOf(place), cid, size }),
+        const target = await this.#targetPath(root, dest, name);
+        const folder = await lookupFolder(root, parentOf(target));
+        await withPrefix(`cannot put node in path ${quote(target.text)}: `, () =>
+          folder.add({ name: nameOf(target), cid, size }),
         );
       });
       this.#any = true;
     });
   }
 
-  async #place(root: Folder, dest: NamespacePath, name: string): Promise<NamespacePath> {
+  async #targetPath(root: Folder, dest: NamespacePath, name: string): Promise<NamespacePath> {
     const text = quote(dest.text);
     if (dest.trailingSlash || dest.segments.length === 0) {
       const found = await lookup(root, dest).catch(absent(`MFS destination directory ${text} does not exist`));
-      if (!(found instanceof Folder)) throw new NodeError(`MFS destination ${text} is not a directory`);
+      if (!(found instanceof Folder)) throw failure("NOT_A_DIRECTORY", { path: `MFS destination ${text}` });
       return entryOf(dest, name);
     }
-    if (this.#any) throw new NodeError(`MFS destination is a file: only one entry can be copied to ${text}`);
+    if (this.#any)
+      throw new NodeError("NOT_A_DIRECTORY", `MFS destination is a file: only one entry can be copied to ${text}`);
     const above = parentOf(dest);
     await lookup(root, above).catch(absent(`MFS destination parent ${text} ${quote(above.text)} does not exist`));
     return dest;
   }
 }
 
-/** Puts before the texts of the node's failures what they are about. */
-async function explained(what: string, run: () => Promise<void>): Promise<void> {
+/** Adds a prefix to the texts of the node's failures. */
+async function withPrefix(what: string, run: () => Promise<void>): Promise<void> {
   try {
     await run();
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    const { code, kind, message } = error;
-    throw new NodeError(`${what}${message}`, { code, kind, cause: error });
+    throw reworded(error, `${what}${error.message}`);
   }
 }
 
 const absent = (what: string) => (error: unknown) => {
   if (!(error instanceof NodeError)) throw error;
-  throw new NodeError(`${what}: ${error.message}`, { cause: error });
+  throw reworded(error, `${what}: ${error.message}`);
 };

@@ -5,7 +5,7 @@ import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag
 import { scanPages } from "../../formats/dag_pb/scan_links.ts";
 import { decodeUnixfs, type ModeAndTime, type Unixfs } from "../../formats/unixfs/format.ts";
 import { oneByOne } from "../../util/async/one_by_one.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type Describing, described } from "../unixfs/children.ts";
 import { entryPages } from "../unixfs/list.ts";
@@ -15,24 +15,24 @@ import { PlainDirectory } from "./plain_directory.ts";
 
 export type Kind = ReturnType<typeof kindOf>;
 
-export interface Stat extends ModeAndTime {
-  /** It is a symlink, which is of the kind of a file. */
+export interface NamespaceStat extends ModeAndTime {
+  /** Whether it is a symlink. Its `kind` is `file`. */
   readonly isSymlink?: boolean;
   readonly cid: CID;
   readonly kind: Kind;
-  /** Bytes of a file; 0 for a directory. */
+  /** Size of a file in bytes; 0 for a directory. */
   readonly size: number;
-  /** The block and everything below it, in bytes. */
+  /** Size in bytes of the block and everything below it. */
   readonly cumulativeSize: number;
-  /** Links of the block. */
+  /** Number of links of the block. */
   readonly children: number;
 }
 
-export interface Entry {
+export interface NamespaceEntry {
   readonly name: string;
   readonly cid: CID;
   readonly kind: Kind;
-  /** Bytes of a file; 0 for a directory. */
+  /** Size of a file in bytes; 0 for a directory. */
   readonly size: number;
 }
 
@@ -40,17 +40,18 @@ const PAGE_LINKS = 256;
 const nothing = new Uint8Array();
 
 /**
- * @throws NodeError for a block that is neither a file nor a directory, nor a symlink where these
- * are described as well
+ * Describes a block. @throws NodeError for a block that is neither a file nor a directory, nor a
+ * symlink with `symlinks`
  */
-export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): Stat {
+export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): NamespaceStat {
   if (cid.code === raw) {
     return { cid, kind: "file", size: bytes.length, cumulativeSize: bytes.length, children: 0 };
   }
-  if (cid.code !== dagPb) throw new NodeError("not unixfs node (proto or raw)");
+  if (cid.code !== dagPb) throw failure("NOT_UNIXFS", { reason: "not unixfs node (proto or raw)" });
   const { data = nothing, links } = decodePb(bytes);
   const unixfs = decodeUnixfs(data);
-  if (unixfs.type === "Symlink" && !symlinks) throw new NodeError("unrecognized node type: Symlink");
+  if (unixfs.type === "Symlink" && !symlinks)
+    throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "unrecognized node type: Symlink" });
   const { type, mode, mtime } = unixfs;
   const kind = type === "Directory" || type === "HAMTShard" ? "directory" : "file";
   const total = cumulativeSize({ length: bytes.length, links });
@@ -58,22 +59,22 @@ export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): Stat {
   return { cid, kind, isSymlink, size: sizeOf(unixfs), cumulativeSize: total, children: links.length, mode, mtime };
 }
 
-/** Of files and symlink targets; 0 for everything else. */
+/** Returns the size of a file or of the target of a symlink; 0 for other nodes. */
 function sizeOf(unixfs: Unixfs): number {
   if (unixfs.type !== "File" && unixfs.type !== "Raw" && unixfs.type !== "Symlink") return 0;
   return fileSize({ unixfs } as UnixfsNode);
 }
 
-/** Describes a block as an entry. @throws NodeError for a block that MFS cannot hold */
-export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
+/** Describes a block as an entry. @throws NodeError for a block that cannot be an entry of MFS */
+export function describe(name: string, cid: CID, bytes: Uint8Array): NamespaceEntry {
   if (cid.code === raw) return { name, cid, kind: "file", size: bytes.length };
   const unixfs = entryIn(cid, bytes);
   return { name, cid, kind: kindIn(unixfs), size: sizeOf(unixfs) };
 }
 
 /**
- * The links of a directory in order, in pages; only the blocks of the directory itself are held in
- * memory.
+ * Yields the links of a directory in order, in pages. Only the blocks of the directory itself stay
+ * in memory.
  */
 export async function* linkPages(
   cid: CID,
@@ -96,11 +97,11 @@ function* inPages(links: Iterable<PbLink>): Generator<readonly PbLink[]> {
   if (page.length > 0) yield page;
 }
 
-/** As `linkPages`, one by one. */
+/** Like `linkPages`, link by link. */
 export const linksIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<PbLink> =>
   oneByOne(linkPages(cid, bytes, read));
 
-const describing: Describing<Entry> = {
+const describing: Describing<NamespaceEntry> = {
   unread: ({ name, cid, size }) => (cid.code === raw ? { name, cid, kind: "file", size } : undefined),
   known: ({ name, cid }, { type, size }) =>
     type === "Directory" || type === "HAMTShard"
@@ -110,12 +111,15 @@ const describing: Describing<Entry> = {
 };
 
 /**
- * The entries of a directory, in pages. @throws NodeError at one that is missing or that MFS cannot
- * hold
+ * Yields the entries of a directory in pages. @throws NodeError at an entry that is missing or that
+ * cannot be an entry of MFS
  */
-export const pagesOfEntries = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<readonly Entry[]> =>
-  described(linkPages(cid, bytes, read), read, describing);
+export const pagesOfEntries = (
+  cid: CID,
+  bytes: Uint8Array,
+  read: ReadBlock,
+): AsyncIterable<readonly NamespaceEntry[]> => described(linkPages(cid, bytes, read), read, describing);
 
-/** As `pagesOfEntries`, one by one. */
-export const entriesIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<Entry> =>
+/** Like `pagesOfEntries`, entry by entry. */
+export const entriesIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<NamespaceEntry> =>
   oneByOne(pagesOfEntries(cid, bytes, read));

@@ -1,12 +1,12 @@
-/** Loads the tree of MFS: the root as it was stored, with the changes of the journal. */
+/** Loads the tree of MFS: the stored root, with the changes of the journal. */
 import type { CID } from "multiformats/cid";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { Folder, type FolderDeps } from "./folder.ts";
-import type { Change, MfsState } from "./journal.ts";
+import type { MfsState, NamespaceChange } from "./journal.ts";
 import { lookupFolder } from "./lookup.ts";
 
-/** @throws what `deps.read` throws unless that is a NodeError; NodeError FILES_ROOT_LOST */
+/** @throws what `deps.read` throws, unless that is a NodeError; NodeError FILES_ROOT_LOST */
 export async function loadTree(
   cid: CID,
   { changes }: Pick<MfsState, "changes">,
@@ -18,7 +18,7 @@ export async function loadTree(
     try {
       await replay(root, change);
     } catch (error) {
-      // A missing block may be fetched later: until then calls fail, and the change stays in the
+      // A missing block may be fetched later. Until then calls fail, and the change stays in the
       // journal.
       if (!(error instanceof NodeError)) throw error;
       log.write("mfs", "error", `a change in /${change.at.join("/")} is lost: ${error.message}`);
@@ -35,12 +35,15 @@ async function openRoot(cid: CID, deps: FolderDeps): Promise<Folder> {
   }
 }
 
-/** A block without which the tree cannot be loaded, and why it cannot be read. */
+/** The error for a block that cannot be read and without which the tree cannot be loaded. */
 export const rootLost = (cid: CID, error: unknown): NodeError =>
   failure("FILES_ROOT_LOST", { cid: cid.toString(), reason: (error as Error).message }, error);
 
-/** Makes a change that is in the journal. @throws NodeError when the tree has no place for it */
-export async function replay(root: Folder, change: Change): Promise<void> {
+/**
+ * Applies a change of the journal to the tree. @throws NodeError when the tree does not match the
+ * change
+ */
+export async function replay(root: Folder, change: NamespaceChange): Promise<void> {
   const folder = await lookupFolder(root, { segments: change.at });
   if ("put" in change) await folder.put(change.put);
   else if ("remove" in change) await folder.remove(change.remove);

@@ -1,4 +1,4 @@
-/** The tree of MFS as far as it is in memory. It is loaded when it is first asked for. */
+/** The loaded part of the MFS tree. The root is loaded when the first call needs it. */
 import type { CID } from "multiformats/cid";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
@@ -7,7 +7,7 @@ import type { ReadBlock } from "../dag/reader.ts";
 import { type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
 import type { Folder, FolderDeps, NamespaceSharding } from "./folder.ts";
-import type { Change, Journal } from "./journal.ts";
+import type { Journal, NamespaceChange } from "./journal.ts";
 import { loadTree } from "./load.ts";
 import type { Trace } from "./trace.ts";
 import type { UnstoredBlocks } from "./unstored.ts";
@@ -22,14 +22,14 @@ export interface LoadedTreeDeps {
   readonly blocks: BlockService;
   readonly unstored: UnstoredBlocks;
   readonly journal: Journal;
-  /** When a directory becomes sharded for calls that do not say it. */
+  /** Whether directories become sharded, for calls without an option of their own. */
   readonly sharded: () => boolean;
-  /** The form of the root; by default it keeps the one that it has. */
+  /** The form of the root. By default its form does not change. */
   readonly rootForm?: (() => CidSettings | undefined) | undefined;
   readonly log: NodeLog;
 }
 
-/** Ends an attempt at a block that is not on this machine. */
+/** Thrown to end an attempt that needs a block which is not on this machine. */
 class MissingBlock extends Error {
   readonly cid: CID;
 
@@ -39,16 +39,16 @@ class MissingBlock extends Error {
   }
 }
 
-/** The result of a call, or the block for lack of which it ended. */
+/** The result of a call, or the missing block that ended it. */
 export type Attempt<T> = { readonly result: T } | { readonly missing: CID };
 
-/** Gets what a call changes; a `Trace` also what it looks at. */
-export type Recorder = { readonly changes: Change[] } & Partial<Trace>;
+/** Records the changes of a call. A `Trace` also records what the call reads. */
+export type Recorder = { readonly changes: NamespaceChange[] } & Partial<Trace>;
 
 /** A call on the tree. */
 export interface TreeCall<T> {
   readonly run: (root: Folder) => Promise<T>;
-  /** Blocks that are not on this machine, by the text of their CIDs. */
+  /** Blocks that were fetched because they are not on this machine, by the text of their CIDs. */
   readonly fetched: ReadonlyMap<string, Uint8Array>;
   /** When directories become sharded; by default as the dependencies say. */
   readonly sharding?: NamespaceSharding | undefined;
@@ -59,12 +59,12 @@ export class LoadedTree {
   #root: Folder | undefined;
   /** Bytes of directories that were read since the tree was pruned. */
   #readBytes = 0;
-  /** Blocks that were fetched for the present attempt, by the text of their CIDs. */
+  /** Blocks that were fetched for the current attempt, by the text of their CIDs. */
   #fetched: ReadonlyMap<string, Uint8Array> = new Map();
-  /** Of the present attempt. */
+  /** The option of the current attempt. */
   #sharding: NamespaceSharding | undefined;
   /**
-   * Of the present attempt; undefined while the tree is loaded or takes over changes that are in
+   * The recorder of the current attempt. Undefined while the tree is loaded or applies changes of
    * the journal.
    */
   #recorder: Recorder | undefined;
@@ -73,22 +73,25 @@ export class LoadedTree {
     this.#deps = deps;
   }
 
-  /** Undefined while it is not loaded. */
+  /** Undefined while the tree is not loaded. */
   get root(): Folder | undefined {
     return this.#root;
   }
 
-  /** So much was read that it should be stored, to be dropped from memory. */
+  /**
+   * Whether so much was read that the tree should be stored and its directories dropped from
+   * memory.
+   */
   get isLarge(): boolean {
     return this.#readBytes > MAX_READ_BYTES;
   }
 
-  /** It is loaded anew when it is asked for next. */
+  /** Drops the tree. The next call loads it again. */
   drop(): void {
     this.#root = undefined;
   }
 
-  /** Gives the tree to `run`, for itself. */
+  /** Runs a call on the tree. The caller makes sure that no other call runs. */
   async attempt<T>({ run, fetched, sharding }: TreeCall<T>, recorder: Recorder): Promise<Attempt<T>> {
     this.#fetched = fetched;
     try {
@@ -105,7 +108,7 @@ export class LoadedTree {
     }
   }
 
-  /** Reads a block of this machine: a missing one ends the attempt. */
+  /** Reads a block of this machine. A missing block ends the attempt. */
   readonly readLocal: ReadBlock = async (cid) => {
     const { blocks, unstored } = this.#deps;
     const here = (await blocks.findStored(cid)) ?? unstored.get(cid);
@@ -130,7 +133,7 @@ export class LoadedTree {
     return root;
   }
 
-  /** The tree as it was stored, with the changes of the journal. */
+  /** Loads the stored root, with the changes of the journal. */
   async #load(): Promise<Folder> {
     const { journal, sharded, rootForm, log } = this.#deps;
     const deps: FolderDeps = {

@@ -1,4 +1,4 @@
-/** Tells how much of a DAG is on this machine, for `files/stat`. */
+/** Calculates how much of a DAG is on this machine, for `files/stat`. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
@@ -7,14 +7,14 @@ import { linksOf } from "../../formats/ipld/links.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 
 export interface Locality {
-  /** All of it is on this machine. */
+  /** Whether all of it is on this machine. */
   readonly whole: boolean;
-  /** Bytes that are on this machine; a block that occurs twice counts twice. */
+  /** Bytes that are on this machine. A block that occurs twice counts twice. */
   readonly size: number;
 }
 
-/** A block whose links are being looked at. */
-interface Level {
+/** A block whose links are being visited. */
+interface VisitedBlock {
   readonly cid: CID;
   readonly links: readonly CID[];
   at: number;
@@ -22,19 +22,19 @@ interface Level {
   size: number;
 }
 
-/** Links after which other work of the process gets its turn. */
+/** Number of links after which other work of the process gets its turn. */
 const TURN_STEPS = 256;
 
 /**
- * Each block is read once, however often it is linked, and the blocks on one way down are held. Of
- * each other one with links only the result is kept.
+ * Reads each block once, however often it is linked. Once a block is finished, only its result
+ * stays in memory.
  */
 export async function localityOf(blocks: BlockService, root: CID, signal: AbortSignal | undefined): Promise<Locality> {
   const known = new Results();
-  const stack: Level[] = [];
+  const stack: VisitedBlock[] = [];
   let result: Locality = { whole: true, size: 0 };
 
-  /** The result for a block, or undefined when its links must be looked at first. */
+  /** Returns the result for a block, or undefined if its links must be visited first. */
   const enter = async (cid: CID): Promise<Locality | undefined> => {
     if (cid.code === raw) {
       const size = await blocks.size(cid);
@@ -51,13 +51,14 @@ export async function localityOf(blocks: BlockService, root: CID, signal: AbortS
   const first = await enter(root);
   if (first !== undefined) return first;
   for (let level = stack.at(-1), steps = 1; level !== undefined; level = stack.at(-1), steps += 1) {
-    // Whoever leaves is heard, also when all blocks are in memory.
+    // Lets the event loop run, so that a disconnection of the client is noticed.
     if (steps % TURN_STEPS === 0) await nextTurn();
     signal?.throwIfAborted();
     const link = level.links[level.at];
     const below = link === undefined ? undefined : await enter(link);
     if (link !== undefined) {
-      // Otherwise it is asked for again when its own links are done, and is known then.
+      // Without a result, `enter` is called for this link again when its own links are done. Its
+      // result is known then.
       if (below === undefined) continue;
       level.at += 1;
       level.whole &&= below.whole;
@@ -71,21 +72,21 @@ export async function localityOf(blocks: BlockService, root: CID, signal: AbortS
   return result;
 }
 
-/** Results by CID, in little memory. */
+/** Stores results by CID, in little memory. */
 class Results {
-  readonly #places = new CidNumberMap();
+  readonly #indexes = new CidNumberMap();
   readonly #sizes: number[] = [];
 
   get(cid: CID): Locality | undefined {
-    const place = this.#places.get(cid);
-    if (place === undefined) return undefined;
-    const size = this.#sizes[place] as number;
-    // What is not whole is kept as a negative number: its size less one.
+    const index = this.#indexes.get(cid);
+    if (index === undefined) return undefined;
+    const size = this.#sizes[index] as number;
+    // The size of an incomplete DAG is stored as a negative number: -size - 1.
     return size < 0 ? { whole: false, size: -size - 1 } : { whole: true, size };
   }
 
   set(cid: CID, { whole, size }: Locality): void {
-    this.#places.set(cid, this.#sizes.length);
+    this.#indexes.set(cid, this.#sizes.length);
     this.#sizes.push(whole ? size : -size - 1);
   }
 }

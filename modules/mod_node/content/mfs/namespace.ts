@@ -1,9 +1,9 @@
 /**
- * MFS, the mutable file system of a node: a tree of directories under one root. Every state that
- * was answered as flushed survives a crash.
+ * MFS, the mutable file system of a node: a tree of directories below one root. Every change whose
+ * call has resolved as flushed survives a crash.
  *
- * Changes are made in memory, one at a time, and committed to the journal: by `commits.ts` where
- * this host alone has the tree, and by `rounds.ts` where several do.
+ * Changes are made in memory, one at a time, and committed to the journal: by `commits.ts` if only
+ * this host changes the tree, and by `rounds.ts` if several hosts do.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
@@ -13,7 +13,7 @@ import type { BlockService, PendingBlocks, ReadOptions } from "../../storage/blo
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { nodeReader, type ReadBlock } from "../dag/reader.ts";
 import type { Built, CidSettings } from "../unixfs/build.ts";
@@ -22,20 +22,21 @@ import { Commits } from "./commits.ts";
 import type { OnStored } from "./directory.ts";
 import { type Folder, kindOf, type NamespaceSharding } from "./folder.ts";
 import { GcGuard } from "./gc_guard.ts";
-import { type Change, Journal } from "./journal.ts";
+import { Journal, type NamespaceChange } from "./journal.ts";
 import { rootLost } from "./load.ts";
 import { type Attempt, LoadedTree, type TreeCall } from "./loaded_tree.ts";
-import { type CallOptions, Rounds } from "./rounds.ts";
+import { type RoundOptions, Rounds } from "./rounds.ts";
 import { UnflushedCalls } from "./unflushed_calls.ts";
 import { isFull, UnstoredBlocks } from "./unstored.ts";
 
 /**
- * Changes in the journal before the root is stored: at most this many are replayed at a start after
- * a crash.
+ * Maximum number of changes in the journal before the root is stored. A start after a crash replays
+ * at most this many.
  */
 const MAX_CHANGES = 1024;
 /**
- * How often as long as directories were stored for a reader nobody else makes that happen again.
+ * `find` stores changed directories. After that it pauses for this multiple of the time that it
+ * needed.
  */
 const SETTLE_PAUSE = 4;
 
@@ -45,50 +46,52 @@ export interface NamespaceDeps {
   /** The lock that garbage collection holds exclusively. */
   readonly lock: SharedLock;
   /**
-   * Whether a directory becomes sharded when an entry is put into it, for changes that do not say
-   * it.
+   * Whether a directory becomes sharded by a new entry, for changes without an option of their own.
    */
   readonly sharded: () => boolean;
-  /** The form of the root; by default it keeps the one that it has. */
+  /** The form of the root. By default its form does not change. */
   readonly rootForm?: () => CidSettings | undefined;
   readonly log: NodeLog;
-  /** Once it aborts, no peer is asked any more. */
+  /** Once it aborts, no peer is contacted. */
   readonly noPeers?: AbortSignal;
-  /** Other hosts have the same metadata: every change is committed before its call resolves. */
+  /**
+   * Whether other hosts use the same metadata. Every change is then committed before its call
+   * resolves.
+   */
   readonly shared?: boolean;
-  /** With `shared`: of these, no other one changes this tree. */
+  /** With `shared`: whether no other host changes this tree. */
   readonly isOwn?: boolean;
 }
 
 export interface ChangeOptions extends ReadOptions {
   /**
-   * The change and all before it are on the disk when the call resolves; so they always are where
-   * several hosts share a store.
+   * Whether the change and all earlier changes must be on the disk when the call resolves. If
+   * several hosts share a store, they always are.
    */
   readonly flush: boolean;
   /**
-   * Of the lock of garbage collection, when what the change links was put: it fails when that may
-   * have gone since.
+   * The `voids` counter of the lock of garbage collection when the blocks of the change were put.
+   * The change fails if they may have been removed since.
    */
   readonly voids?: number | undefined;
   readonly sharding?: NamespaceSharding | undefined;
 }
 
-/** What `replaceRoot` did. */
+/** The result of `replaceRoot`. */
 export interface ReplacedRoot {
   /** Undefined in a repo whose files were never changed. */
   readonly before: CID | undefined;
   readonly after: CID;
-  /** Changes that were not part of the old root yet, and are gone. */
+  /** Number of changes that were not part of the old root yet. They are lost. */
   readonly dropped: number;
 }
 
-/** How long the block of the root is looked for among peers, in milliseconds. */
+/** Timeout in milliseconds for fetching the block of the root from peers. */
 const ROOT_FETCH_MS = 10_000;
 
 export class Namespace implements PendingBlocks {
   readonly blocks: BlockService;
-  /** Other hosts change the tree as well. */
+  /** Whether other hosts change the tree, too. */
   readonly isShared: boolean;
   readonly #unstored: UnstoredBlocks;
   readonly #journal: Journal;
@@ -96,22 +99,25 @@ export class Namespace implements PendingBlocks {
   readonly #sharded: () => boolean;
   readonly #log: NodeLog;
   readonly #noPeers: AbortSignal | undefined;
-  /** Held exclusively by whoever walks or changes the tree. */
+  /** Held exclusively by every call that walks or changes the tree. */
   readonly #treeLock = new SharedLock();
   /**
    * Serializes writers of one file, by its path. To be acquired before `withGcGuard`, never within.
    */
   readonly writers = new KeyedMutex();
   readonly unflushed = new UnflushedCalls();
-  /** Of the calls that are under way. */
+  /** The guards of running calls. */
   readonly #guards = new Set<GcGuard>();
   readonly #tree: LoadedTree;
   readonly #commits: Commits;
-  /** Where several hosts have the tree. */
+  /** Defined if several hosts change the tree. */
   readonly #rounds: Rounds | undefined;
-  /** The journal was empty when the node was started. */
+  /** Whether the journal was empty when the node was started. */
   #untouched: Promise<boolean> | undefined;
-  /** When changed directories may be stored for a reader again, as `performance.now` counts. */
+  /**
+   * The time, on the clock of `performance.now`, from which changed directories may be stored for
+   * `find` again.
+   */
   #settleAt = 0;
   #keeping: Promise<void> | undefined;
 
@@ -135,13 +141,13 @@ export class Namespace implements PendingBlocks {
   }
 
   /**
-   * The roots that garbage collection must keep, including blocks on their way into the tree. The
-   * caller holds the lock exclusively.
+   * Returns the roots that garbage collection must spare, including blocks on their way into the
+   * tree. The caller holds the lock exclusively.
    */
   async roots(): Promise<CID[]> {
     if (this.#rounds !== undefined) return this.#sharedRoots();
-    // Changes in the journal refer to blocks that are not below the stored root. On a full disk,
-    // both are kept.
+    // Changes in the journal refer to blocks that are not below the stored root. If the disk is
+    // full, both must be spared.
     const unwritten = await this.commit({ whole: true }).then(
       () => [],
       async (error: unknown) => {
@@ -154,8 +160,8 @@ export class Namespace implements PendingBlocks {
   }
 
   /**
-   * The root, what all hosts have put into the journal, and the tree here, whose directories may be
-   * stored on this host alone.
+   * Returns the root, the links in the journals of all hosts, and the tree of this host, whose
+   * directories may be stored here only.
    */
   async #sharedRoots(): Promise<CID[]> {
     const { cid } = await this.withTree({ offline: true }, (root) => this.store(root));
@@ -168,14 +174,14 @@ export class Namespace implements PendingBlocks {
   }
 
   /**
-   * Gives `run` the tree for itself. Other callers must not wait for peers, so `run` never fetches:
-   * an attempt that needs a block which is not on this machine ends, the block is fetched with the
-   * tree unlocked, and `run` starts again from the beginning. It must therefore read all it needs
-   * before it changes anything. `guard` is that of a caller within `withGcGuard`: it protects the
-   * blocks that were fetched.
+   * Calls `run` with exclusive access to the tree. Other callers must not wait for peers, so `run`
+   * never fetches blocks. If it needs a block that is not on this machine, the attempt ends, the
+   * block is fetched with the tree unlocked, and `run` starts again from the beginning. So it must
+   * read everything that it needs before it changes anything. Within `withGcGuard`, pass its
+   * `guard`, which then protects the fetched blocks.
    */
   async withTree<T>(
-    options: ReadOptions & CallOptions & Partial<ChangeOptions>,
+    options: ReadOptions & RoundOptions & Partial<ChangeOptions>,
     run: (root: Folder) => Promise<T>,
     guard?: GcGuard,
   ): Promise<T> {
@@ -194,7 +200,8 @@ export class Namespace implements PendingBlocks {
   }
 
   /**
-   * Fetches the block of the root, or one that the journal needs. @throws NodeError FILES_ROOT_LOST
+   * Fetches the block of the root, or a block that the journal needs. @throws NodeError
+   * FILES_ROOT_LOST
    */
   async #fetchRoot(cid: CID, options: ReadOptions): Promise<Uint8Array> {
     const enough = AbortSignal.timeout(ROOT_FETCH_MS);
@@ -208,16 +215,17 @@ export class Namespace implements PendingBlocks {
   }
 
   /**
-   * Makes a directory of this machine the root, an empty one by default; before anything else was
-   * asked of the tree. Durable when it resolves.
+   * Makes a directory of this machine the root; without `given`, an empty one. To be called before
+   * the tree is used. Durable when it resolves.
    *
-   * @throws NodeError when it is not on this machine, or no directory
+   * @throws NodeError when it is not on this machine, or not a directory
    */
   async replaceRoot(given?: CID): Promise<ReplacedRoot> {
     const bytes = given && (await this.blocks.findStored(given));
-    if (given !== undefined && bytes === undefined) throw new NodeError(`${given} is not in this repo`);
+    if (given !== undefined && bytes === undefined)
+      throw failure("BLOCK_NOT_LOCAL", { reason: `${given} is not in this repo` });
     if (given !== undefined && bytes !== undefined && kindOf(given, bytes) !== "directory") {
-      throw new NodeError(`${given} is not a directory`);
+      throw failure("NOT_A_DIRECTORY", { path: String(given) });
     }
     const after = given ?? (await this.#tree.emptyDirectory());
     await this.blocks.store.sync();
@@ -229,22 +237,26 @@ export class Namespace implements PendingBlocks {
     return { before, after, dropped };
   }
 
-  /** Runs once with the tree locked; gives the result, or the block for lack of which it ended. */
-  async #attempt<T>(options: CallOptions, call: TreeCall<T>): Promise<Attempt<T>> {
+  /**
+   * Runs a call once with the tree locked. Returns its result, or the missing block that ended it.
+   */
+  async #attempt<T>(options: RoundOptions, call: TreeCall<T>): Promise<Attempt<T>> {
     const rounds = this.#rounds;
     if (rounds !== undefined) return rounds.call((trace) => this.#tree.attempt(call, trace), options);
     const release = await this.#treeLock.acquireExclusive(options.signal);
-    const changes: Change[] = [];
+    const changes: NamespaceChange[] = [];
     try {
       return await this.#tree.attempt(call, { changes });
     } finally {
-      // The changes of one call are journalled together or not at all.
+      // The changes of one call are written to the journal together or not at all.
       this.#commits.add(changes);
       release();
     }
   }
 
-  /** Runs with garbage collection locked out, except while `run` waits in `guard.withoutLock`. */
+  /**
+   * Runs without concurrent garbage collection, except while `run` waits in `guard.withoutLock`.
+   */
   async withGcGuard<T>(
     signal: AbortSignal | undefined,
     run: (guard: GcGuard) => Promise<T>,
@@ -261,7 +273,7 @@ export class Namespace implements PendingBlocks {
     }
   }
 
-  /** Runs one change as `withTree` does, and commits it if asked to. */
+  /** Runs one change like `withTree`, and commits it if requested. */
   change<T>(options: ChangeOptions, run: (root: Folder) => Promise<T>): Promise<T> {
     const made = async (guard: GcGuard) => {
       const result = await this.withTree(options, run, guard);
@@ -271,29 +283,27 @@ export class Namespace implements PendingBlocks {
     return this.withGcGuard(options.signal, made, options.voids);
   }
 
-  /**
-   * To be awaited after a change. Changes that need no flush are committed as well once they are
-   * many.
-   */
+  /** To be awaited after a change. Many changes are committed even without `flush`. */
   async afterChange({ flush }: Pick<ChangeOptions, "flush">): Promise<void> {
     if (this.#rounds === undefined) {
       if (flush || this.#commits.pending >= MAX_CHANGES) await this.commit();
     } else if (this.#isLarge) {
-      // The change is committed: that the journal gets no shorter is no failure of its caller.
+      // The change itself is committed. If the root cannot be stored, the journal stays long, but
+      // the call does not fail.
       await this.commit({ whole: true }).catch((error: Error) =>
-        this.#log.write("mfs", "warn", `the root is not stored: ${error.message}`),
+        this.#log.write("mfs", "warn", `cannot store the root: ${error.message}`),
       );
     }
   }
 
-  /** It is time to store the root. */
+  /** Whether the root should be stored. */
   get #isLarge(): boolean {
     return this.#journal.length >= MAX_CHANGES || this.#tree.isLarge;
   }
 
   /**
-   * Stores what has changed in a directory and below, or holds it in memory when the disk is full;
-   * it is durable after `commit` only. To be called within `withTree`.
+   * Stores the changes of a directory and below. If the disk is full, the blocks stay in memory.
+   * They are durable only after `commit`. To be called within `withTree`.
    */
   async store(folder: Folder): Promise<Built> {
     const batch = new BlockBatch(this.#unstored);
@@ -304,12 +314,12 @@ export class Namespace implements PendingBlocks {
     return built;
   }
 
-  /** Stores what was held in memory. @throws NodeError STORE_FULL */
+  /** Stores the blocks that were only in memory. @throws NodeError STORE_FULL */
   write(): Promise<void> {
     return this.#unstored.write();
   }
 
-  /** Stores all directories that have changed; those of a root that cannot be read are left. */
+  /** Stores all changed directories. Does nothing if the root cannot be read. */
   async settle(): Promise<void> {
     if (this.#rounds === undefined && (await this.#isSettled())) return;
     const wait = this.#settleAt - performance.now();
@@ -326,7 +336,7 @@ export class Namespace implements PendingBlocks {
     }
   }
 
-  /** A tree that was not read yet can have changed before a crash only. */
+  /** A tree that was not read yet has changes only if the process crashed before. */
   async #isSettled(): Promise<boolean> {
     return this.#tree.root?.isStored ?? (this.#untouched ??= this.#journal.isEmpty());
   }
@@ -337,7 +347,7 @@ export class Namespace implements PendingBlocks {
     return this.#unstored.get(cid) ?? this.blocks.findStored(cid);
   }
 
-  /** Stores a directory that holds directories of these names, each within the one before. */
+  /** Stores directories with these names, each within the one before. Returns the outermost. */
   async newDirectories(names: readonly string[], settings: CidSettings): Promise<Built> {
     const batch = new BlockBatch(this.blocks);
     const form = { ...settings, sharded: this.#sharded() };
@@ -347,7 +357,7 @@ export class Namespace implements PendingBlocks {
     return built;
   }
 
-  /** Reads a block of this machine, within `withTree`: a missing one ends the attempt. */
+  /** Reads a block of this machine, within `withTree`. A missing block ends the attempt. */
   get readLocal(): ReadBlock {
     return this.#tree.readLocal;
   }
@@ -360,7 +370,7 @@ export class Namespace implements PendingBlocks {
     return nodeReader(this.blocks, { ...options, signal });
   }
 
-  /** Resolves when all changes up to now are on the disk; with `whole`, as a stored root. */
+  /** Resolves when all changes up to now are on the disk, with `whole` as a stored root. */
   commit({ whole = false } = {}): Promise<void> {
     if (this.#rounds === undefined) return this.#commits.commit(whole);
     if (!whole) return Promise.resolve();
@@ -384,7 +394,10 @@ export class Namespace implements PendingBlocks {
     });
   }
 
-  /** Nothing is added to the journal by this host meanwhile, and what others add stays in it. */
+  /**
+   * Stores the root. This host adds nothing to the journal meanwhile, and changes of other hosts
+   * stay in it.
+   */
   async #keepShared(): Promise<void> {
     await this.withTree({ offline: true, alone: true }, async (root) => {
       const { cid } = await this.store(root);

@@ -1,10 +1,10 @@
-/** Operations on MFS, with the reference's rules and refusals. */
+/** Operations on MFS. Invalid arguments are rejected as in the reference. */
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure, NodeError, reworded } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type Built, buildNode, type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { duplicateEntry } from "../unixfs/directory.ts";
@@ -16,14 +16,14 @@ import { lookup, lookupFolder, withTrailingSlash } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.ts";
 
-const alreadyExists = () => new NodeError("file already exists");
+const alreadyExists = () => failure("FILE_EXISTS");
 
-/** The CID at a path; its block is stored, but not durable yet. */
+/** Returns the CID at a path. Its block is stored, but not durable yet. */
 export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, guard?: GcGuard): Promise<CID> {
   return files.withTree(options, async (root) => (await linkTo(files, await lookup(root, path))).cid, guard);
 }
 
-/** CID and size of an entry, for a link to it. */
+/** Returns CID and size of an entry, for a link to it. */
 async function linkTo(files: Namespace, entry: Folder | FileEntry) {
   if (entry instanceof Folder) return files.store(entry);
   const { node } = entry;
@@ -31,7 +31,7 @@ async function linkTo(files: Namespace, entry: Folder | FileEntry) {
 }
 
 /**
- * Like `linkTo`, for a link that will be part of the tree: what it leads to is stored. @throws
+ * Like `linkTo`, for a link that becomes part of the tree: the blocks below it are stored. @throws
  * NodeError STORE_FULL
  */
 async function storedLinkTo(files: Namespace, entry: Folder | FileEntry) {
@@ -40,7 +40,7 @@ async function storedLinkTo(files: Namespace, entry: Folder | FileEntry) {
   return link;
 }
 
-/** Makes all changes up to now durable; gives the CID at the path. */
+/** Makes all changes up to now durable and returns the CID at the path. */
 export async function flush(files: Namespace, path: NamespacePath, options: ReadOptions): Promise<CID> {
   return files.withGcGuard(options.signal, async (guard) => {
     const cid = await cidAt(files, path, options, guard);
@@ -50,11 +50,11 @@ export async function flush(files: Namespace, path: NamespacePath, options: Read
 }
 
 export interface MakeOptions extends ChangeOptions {
-  /** Make missing parents as well, and accept an existing directory. */
+  /** Create missing parents, and accept an existing directory. */
   readonly parents: boolean;
-  /** Of new directories; by default those of the directory above. */
+  /** Settings of new directories; by default those of their parent. */
   readonly settings: CidSettings | undefined;
-  /** With `parents`: an existing last directory gets the settings, too. */
+  /** With `parents`: change the settings of the last directory if it exists. */
   readonly changesExisting?: boolean | undefined;
 }
 
@@ -62,11 +62,11 @@ export async function makeDirectory(files: Namespace, path: NamespacePath, optio
   if (path.segments.length > 0) {
     await files.change(options, (root) => make(files, root, path, options));
   } else if (!options.parents) {
-    throw new NodeError("cannot create directory '/': Already exists");
+    throw new NodeError("FILE_EXISTS", "cannot create directory '/': Already exists");
   }
 }
 
-/** Makes a directory, within a change. */
+/** Creates a directory, within a change. */
 export async function make(
   files: Namespace,
   root: Folder,
@@ -82,14 +82,17 @@ export async function make(
     }
     const found = await folder.child(name);
     if (last && !(parents && found instanceof Folder)) throw alreadyExists();
-    if (!(found instanceof Folder)) throw new NodeError(`${segments.slice(0, at).join("/")} was not a directory`);
+    if (!(found instanceof Folder)) throw failure("PARENT_NOT_A_DIRECTORY", { path: segments.slice(0, at).join("/") });
     folder = found;
     if (last && settings !== undefined && changesExisting === true) folder.changeSettings(settings);
   }
 }
 
-/** What is copied: a block, or the entry at an MFS path; `text` is how the caller named it. */
-export interface Source {
+/**
+ * The source of a copy: a block, or the entry at an MFS path. `text` is the path in the form that
+ * the caller gave.
+ */
+export interface CopySource {
   readonly text: string;
   /** Last component of the name; undefined for the root of MFS. */
   readonly name: string | undefined;
@@ -97,18 +100,21 @@ export interface Source {
 }
 
 export interface CopyOptions extends ChangeOptions {
-  /** Replace a file that is there. */
+  /** Replace an existing file. */
   readonly force?: boolean | undefined;
-  /** Make missing directories above it. */
+  /** Create missing parent directories. */
   readonly parents?: boolean | undefined;
-  /** Of these; by default those of the directory above. */
+  /** Settings of these directories; by default those of their parent. */
   readonly settings?: CidSettings | undefined;
 }
 
-/**
- * Links a block into the tree, in one step; nothing is copied, and only the first block is read.
- */
-export async function copy(files: Namespace, source: Source, dest: NamespacePath, options: CopyOptions): Promise<void> {
+/** Links a block into the tree in one step. Nothing is copied, and only the first block is read. */
+export async function copy(
+  files: Namespace,
+  source: CopySource,
+  dest: NamespacePath,
+  options: CopyOptions,
+): Promise<void> {
   const into = dest.trailingSlash || dest.segments.length === 0;
   const text = into ? `${withTrailingSlash(dest)}${source.name ?? ""}` : dest.text;
   const name = into ? source.name : dest.segments.at(-1);
@@ -116,10 +122,10 @@ export async function copy(files: Namespace, source: Source, dest: NamespacePath
   const to = `cp: cannot put node in path ${text}`;
   await files.change(options, async (root) => {
     const link = await prefixFailure(from, () => sourceLink(files, root, source.at));
-    if (name === undefined) throw new NodeError(`${to}: cannot create file with empty name`);
+    if (name === undefined)
+      throw failure("FILES_PATH_INVALID", { reason: `${to}: cannot create file with empty name` });
     const above = into ? dest : parentOf(dest);
-    // A block that cannot be an entry is refused before it becomes one, and before anything is made
-    // for it.
+    // A block that cannot be an entry is rejected before anything is created for it.
     const check = async () => requireEntry(link.cid, await files.readLocal(link.cid), text);
     if (options.parents) {
       await check();
@@ -130,13 +136,13 @@ export async function copy(files: Namespace, source: Source, dest: NamespacePath
     if (!isThere || options.force) await check();
     if (!isThere || !options.force) return prefixFailure(to, () => folder.add({ name, ...link }));
     if ((await prefixFailure(to, () => folder.child(name))) instanceof Folder) {
-      throw new NodeError(`cp: cannot unlink existing file: not a file: ${text}`);
+      throw failure("NOT_A_FILE", { reason: `cp: cannot unlink existing file: not a file: ${text}` });
     }
     return prefixFailure(to, () => folder.replace({ name, ...link }));
   });
 }
 
-/** @throws NodeError NOT_AN_ENTRY for a block that MFS cannot hold */
+/** @throws NodeError NOT_AN_ENTRY for a block that cannot be an entry of MFS */
 function requireEntry(cid: CID, bytes: Uint8Array, path: string): void {
   try {
     kindOf(cid, bytes);
@@ -146,7 +152,7 @@ function requireEntry(cid: CID, bytes: Uint8Array, path: string): void {
   }
 }
 
-async function sourceLink(files: Namespace, root: Folder, at: Source["at"]) {
+async function sourceLink(files: Namespace, root: Folder, at: CopySource["at"]) {
   if ("segments" in at) return storedLinkTo(files, await lookup(root, at));
   return { cid: at, size: await sizeOf(at, files.readLocal) };
 }
@@ -157,13 +163,13 @@ async function sizeOf(cid: CID, read: ReadBlock): Promise<number> {
   return node === undefined ? bytes.length : cumulativeSize(node);
 }
 
-/** Prefixes the texts of the node's failures. */
+/** Adds a prefix to the texts of the node's failures. */
 async function prefixFailure<T>(what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`${what}: ${error.message}`, { cause: error });
+    throw reworded(error, `${what}: ${error.message}`);
   }
 }
 
@@ -177,44 +183,46 @@ export async function move(
   const own = source.segments.at(-1);
   if (own === undefined) throw missing();
   const into = dest.trailingSlash || dest.segments.length === 0;
-  const asked = into ? entryOf(dest, own) : dest;
+  const requested = into ? entryOf(dest, own) : dest;
   await files.change(options, async (root) => {
-    let place = asked;
-    let folder = await lookupFolder(root, parentOf(place));
+    let target = requested;
+    let folder = await lookupFolder(root, parentOf(target));
     const from = await lookupFolder(root, source.trailingSlash ? source : parentOf(source));
     if (source.trailingSlash) throw missing();
     const entry = await from.child(own);
-    if (isWithin(place, source) && isWithin(source, place)) return;
-    let there = await folder.findChild(nameOf(place));
+    if (isWithin(target, source) && isWithin(source, target)) return;
+    let there = await folder.findChild(nameOf(target));
     if (there instanceof Folder) {
-      place = entryOf(place, own);
+      target = entryOf(target, own);
       folder = there;
       if (await folder.find(own)) throw duplicateEntry();
       there = undefined;
     }
-    if (entry instanceof Folder && isWithin(place, source)) {
-      throw new NodeError(`cannot move ${source.text} to a subdirectory of itself, ${place.text}`);
+    if (entry instanceof Folder && isWithin(target, source)) {
+      throw failure("FILES_CHANGE_REFUSED", {
+        reason: `cannot move ${source.text} to a subdirectory of itself, ${target.text}`,
+      });
     }
     const link = await storedLinkTo(files, entry);
-    if (there !== undefined) await folder.readyToRemove(nameOf(place));
+    if (there !== undefined) await folder.readyToRemove(nameOf(target));
     await from.readyToRemove(own);
-    // All blocks were read by now: nothing can fail from here on.
-    if (there !== undefined) await folder.remove(nameOf(place));
-    await folder.add({ name: nameOf(place), ...link });
+    // All blocks were read by now, so nothing can fail from here on.
+    if (there !== undefined) await folder.remove(nameOf(target));
+    await folder.add({ name: nameOf(target), ...link });
     await from.remove(own);
   });
 }
 
 export interface RemoveOptions extends ChangeOptions {
-  /** Remove directories as well, with everything in them. */
+  /** Remove directories with everything in them, too. */
   readonly recursive: boolean;
-  /** Remove whatever it is, and accept that it is missing. */
+  /** Remove entries of any kind, and accept a missing entry. */
   readonly force: boolean;
 }
 
 export async function remove(files: Namespace, path: NamespacePath, options: RemoveOptions): Promise<void> {
   const { recursive, force } = options;
-  if (path.segments.length === 0) throw new NodeError("cannot delete root");
+  if (path.segments.length === 0) throw failure("FILES_CHANGE_REFUSED", { reason: "cannot delete root" });
   const name = nameOf(path);
   await files.change(options, async (root) => {
     try {
@@ -235,13 +243,16 @@ async function parentLookup(root: Folder, path: NamespacePath): Promise<Folder> 
     if (found instanceof Folder) return found;
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`parent lookup: ${error.message}`, { ...(error.code && { code: error.code }), cause: error });
+    throw reworded(error, `parent lookup: ${error.message}`);
   }
-  throw new NodeError("parent lookup: expected *mfs.Directory, didn't get it. This is likely a race condition");
+  throw new NodeError(
+    "NOT_A_DIRECTORY",
+    "parent lookup: expected *mfs.Directory, didn't get it. This is likely a race condition",
+  );
 }
 
 /**
- * Changes the CID settings of a directory, which also hold for later entries. Without settings it
+ * Changes the CID settings of a directory. They also apply to later entries. Without settings it
  * only flushes.
  */
 export async function changeCid(
@@ -256,13 +267,13 @@ export async function changeCid(
   }
   await files.change(options, async (root) => {
     const found = await lookup(root, path);
-    if (!(found instanceof Folder)) throw new NodeError("can only update directories");
+    if (!(found instanceof Folder)) throw new NodeError("NOT_A_DIRECTORY", "can only update directories");
     found.changeSettings(settings);
   });
 }
 
 /**
- * Changes mode or time of a file, directory or symlink. A raw block becomes a node that has its
+ * Changes mode or time of a file, directory or symlink. A raw block is replaced by a node with its
  * bytes.
  */
 export async function changeFacts(
@@ -285,7 +296,7 @@ export async function changeFacts(
   }
 }
 
-/** The same node with other mode or time. */
+/** Returns the same node with another mode or time. */
 function withFacts(
   { cid, links, unixfs }: UnixfsNode,
   change: (facts: ModeAndTime) => ModeAndTime,

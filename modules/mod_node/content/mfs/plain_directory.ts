@@ -1,7 +1,6 @@
 /**
- * A directory in one block, kept in its encoded form: entries are found by binary search and
- * inserted or removed in place, so a change moves bytes but decodes nothing, however many entries
- * there are.
+ * A directory in one block, in its encoded form. Entries are found by binary search and inserted or
+ * removed in place. So a change moves bytes but decodes nothing, however many entries there are.
  */
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { decodeLink, decodePb, encodeLink, encodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
@@ -31,9 +30,9 @@ export class PlainDirectory implements Directory {
   #count: number;
   /** Sum of the sizes of all links. */
   #below = 0;
-  /** The data field, which follows the links. */
+  /** The data field. It follows the links. */
   #data: Uint8Array;
-  /** Counted when it is first asked for. */
+  /** Calculated on first use. */
   #size: DirectorySize | undefined;
 
   /** @throws NodeError when the bytes are not a dag-pb node */
@@ -48,7 +47,7 @@ export class PlainDirectory implements Directory {
     this.#links = Buffer.from(bytes.subarray(0, end));
   }
 
-  /** With entries that are sorted by name. */
+  /** Creates a directory from entries that are sorted by name. */
   static from(links: Iterable<PbLink>, facts: ModeAndTime): PlainDirectory {
     const directory = new PlainDirectory(directoryData(facts));
     for (const link of links) directory.set(link);
@@ -83,18 +82,18 @@ export class PlainDirectory implements Directory {
 
   async find(name: string): Promise<PbLink | undefined> {
     const bytes = textBytes(name);
-    const at = this.#place(bytes);
+    const at = this.#lowerBound(bytes);
     return at < this.#count && this.#compare(at, bytes) === 0 ? this.#link(at) : undefined;
   }
 
-  /** All entries, sorted by name; nothing may be changed meanwhile. */
+  /** All entries, sorted by name. The directory must not change during the iteration. */
   *links(): Generator<PbLink> {
     for (let at = 0; at < this.#count; at += 1) yield this.#link(at);
   }
 
   set(link: PbLink): void {
     this.remove(link.name);
-    const at = this.#place(textBytes(link.name));
+    const at = this.#lowerBound(textBytes(link.name));
     const field = encodeLink(link);
     const from = this.#start(at);
     this.#reserve(field.length);
@@ -110,9 +109,9 @@ export class PlainDirectory implements Directory {
 
   remove(name: string): boolean {
     const bytes = textBytes(name);
-    const at = this.#place(bytes);
+    const at = this.#lowerBound(bytes);
     let removed = false;
-    // Other writers may have used a name twice.
+    // Directories of other programs may have the same name twice.
     while (at < this.#count && this.#compare(at, bytes) === 0) {
       const from = this.#start(at);
       const next = this.#start(at + 1);
@@ -141,7 +140,7 @@ export class PlainDirectory implements Directory {
     return at < this.#count ? (this.#starts[at] as number) : this.#end;
   }
 
-  /** Decodes from a copy, since the bytes of the directory move. */
+  /** Decodes from a copy, because the bytes of the directory move. */
   #link(at: number): PbLink {
     const reader = new FieldReader(new Uint8Array(this.#links.subarray(this.#start(at), this.#start(at + 1))));
     reader.next();
@@ -149,7 +148,7 @@ export class PlainDirectory implements Directory {
   }
 
   /** Index of the first link whose name is not less. */
-  #place(name: Buffer): number {
+  #lowerBound(name: Buffer): number {
     let low = 0;
     let high = this.#count;
     while (low < high) {
@@ -187,18 +186,18 @@ export class PlainDirectory implements Directory {
 interface Scanned {
   readonly bytes: Uint8Array;
   readonly starts: readonly number[];
-  /** End of the links and beginning of the data. */
+  /** Offset of the end of the links, where the data begins. */
   readonly end: number;
   readonly below: number;
 }
 
-/** Undefined for a block that is not in canonical form. */
+/** Returns undefined for a block that is not in canonical form. */
 function scan(bytes: Uint8Array): Scanned | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const starts: number[] = [];
   let below = 0;
   let at = 0;
-  for (let previous: Place | undefined; buffer[at] === NODE_LINKS_TAG; ) {
+  for (let previous: CanonicalLink | undefined; buffer[at] === NODE_LINKS_TAG; ) {
     const link = canonicalLink(buffer, at);
     if (link === undefined) return undefined;
     if (previous !== undefined && buffer.compare(buffer, link.from, link.to, previous.from, previous.to) > 0) {
@@ -213,16 +212,19 @@ function scan(bytes: Uint8Array): Scanned | undefined {
   return isData ? { bytes, starts, end: at, below } : undefined;
 }
 
-interface Place {
-  /** Bounds of the name. */
+interface CanonicalLink {
+  /** Offsets of the name. */
   readonly from: number;
   readonly to: number;
   readonly size: number;
   readonly end: number;
 }
 
-/** A link with exactly hash, name and size in that order; undefined for any other. */
-function canonicalLink(bytes: Buffer, at: number): Place | undefined {
+/**
+ * Parses a link that has exactly hash, name and size in that order. Returns undefined for any other
+ * link.
+ */
+function canonicalLink(bytes: Buffer, at: number): CanonicalLink | undefined {
   const end = fieldEnd(bytes, at);
   const hash = varintAt(bytes, at + 1).next;
   if (bytes[hash] !== LINK_HASH_TAG) return undefined;
@@ -235,7 +237,7 @@ function canonicalLink(bytes: Buffer, at: number): Place | undefined {
   return { from: varintAt(bytes, name + 1).next, to: tsize, size: size.value, end };
 }
 
-/** Bounds of the name in the link at an offset. */
+/** Offsets of the name in the link at an offset. */
 function nameIn(bytes: Buffer, at: number): readonly [from: number, to: number] {
   const name = fieldEnd(bytes, varintAt(bytes, at + 1).next);
   const { value, next } = varintAt(bytes, name + 1);
@@ -247,7 +249,7 @@ function fieldEnd(bytes: Buffer, at: number): number {
   return next + value;
 }
 
-/** Beyond the end of the bytes it reads zeros: the resulting bounds never fit. */
+/** Reads a varint. Bytes beyond the end count as zeros; the resulting offsets never match. */
 function varintAt(bytes: Buffer, from: number): { readonly value: number; readonly next: number } {
   let value = 0;
   let scale = 1;

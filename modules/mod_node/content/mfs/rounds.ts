@@ -1,12 +1,12 @@
 /**
- * Calls on a tree that other hosts change as well. They go in rounds: the tree takes over what
- * others have committed, the calls that were waiting run one after the other, and their changes are
- * committed together. A call whose result could be another one after what was committed meanwhile
- * runs again, in the next round. So all calls of all hosts have the order in which they are in the
- * journal, and nobody sees what is not committed.
+ * Runs calls on a tree that other hosts change, too. Calls run in rounds. At the start of a round,
+ * the tree applies the changes that other hosts have committed. Then the waiting calls run one
+ * after the other, and their changes are committed together. A call runs again in the next round if
+ * changes that were committed meanwhile could have led to another result. So the order of the
+ * journal is an order of all calls of all hosts, and no call sees changes that are not committed.
  */
 import type { SharedLock } from "../../util/async/shared_lock.ts";
-import type { Change, Journal } from "./journal.ts";
+import type { Journal, NamespaceChange } from "./journal.ts";
 import { replay } from "./load.ts";
 import type { LoadedTree } from "./loaded_tree.ts";
 import { Trace } from "./trace.ts";
@@ -15,41 +15,47 @@ export interface RoundsDeps {
   readonly journal: Journal;
   /** Held during a round. */
   readonly lock: SharedLock;
-  /** Of garbage collection. */
+  /** The lock of garbage collection. */
   readonly gcLock: Pick<SharedLock, "voids">;
   readonly tree: LoadedTree;
-  /** No other host changes the tree: what is loaded of it is up to date. */
+  /** Whether no other host changes the tree: the loaded tree is then up to date. */
   readonly isOwn: boolean;
-  /** What was put is durable when it resolves. */
+  /** Resolves when the blocks that were put are durable. */
   readonly sync: () => Promise<void>;
 }
 
-export interface CallOptions {
+export interface RoundOptions {
   readonly signal?: AbortSignal | undefined;
-  /** In a round by itself: nothing in the tree is uncommitted. It changes nothing. */
+  /**
+   * Run the call in a round of its own, so that the tree has no uncommitted changes. The call must
+   * not change anything.
+   */
   readonly alone?: boolean | undefined;
 }
 
-interface Call {
+interface RoundCall {
   readonly alone: boolean;
   readonly signal: AbortSignal | undefined;
-  /** Runs it. What is returned ends it. Rejects never. */
+  /** Runs the call and returns a function that settles it. Never rejects. */
   readonly run: (trace: Trace) => Promise<() => void>;
   readonly fail: (reason: unknown) => void;
 }
 
-/** A call that has run, and waits for a commit. */
-interface Made {
-  readonly call: Call;
+/** A call that was run and waits for a commit. */
+interface UncommittedCall {
+  readonly call: RoundCall;
   readonly trace: Trace;
   readonly end: () => void;
 }
 
 export class Rounds {
   readonly #deps: RoundsDeps;
-  #waiting: Call[] = [];
+  #waiting: RoundCall[] = [];
   #isRunning = false;
-  /** Of the lock of garbage collection, when the tree was loaded. */
+  /**
+   * The `voids` counter of the lock of garbage collection when the tree was loaded. If it has
+   * changed, stored directories may have been removed.
+   */
   #voids = 0;
 
   constructor(deps: RoundsDeps) {
@@ -57,15 +63,15 @@ export class Rounds {
   }
 
   /**
-   * Runs `run` in a round, as often as it takes; it reads and changes the tree, and resolves to the
-   * result of the call. When it resolves the changes are durable.
+   * Calls `run` in a round, and again if needed. `run` reads and changes the tree, and resolves to
+   * the result of the call. The changes are durable when this resolves.
    *
-   * @throws what `run` throws; of the store, when nothing was changed
+   * @throws what `run` throws; errors of the store, when nothing was changed
    */
-  call<T>(run: (trace: Trace) => Promise<T>, { signal, alone = false }: CallOptions): Promise<T> {
+  call<T>(run: (trace: Trace) => Promise<T>, { signal, alone = false }: RoundOptions): Promise<T> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const call: Call = {
+    const call: RoundCall = {
       alone,
       signal,
       fail: reject,
@@ -99,21 +105,21 @@ export class Rounds {
     this.#isRunning = false;
   }
 
-  /** The calls of a round: those that came before it. */
-  #next(): Call[] {
+  /** Returns the calls of the next round: those that were made so far. */
+  #next(): RoundCall[] {
     const alone = this.#waiting.findIndex((call) => call.alone);
     return this.#waiting.splice(0, alone < 0 ? this.#waiting.length : Math.max(alone, 1));
   }
 
-  async #round(calls: readonly Call[]): Promise<void> {
+  async #round(calls: readonly RoundCall[]): Promise<void> {
     try {
       await this.#takeOver();
     } catch (error) {
       for (const call of calls) call.fail(error);
       return;
     }
-    // Whoever has seen only what is committed need not wait for a commit.
-    const made: Made[] = [];
+    // Calls that changed nothing and have seen only committed changes need not wait for the commit.
+    const made: UncommittedCall[] = [];
     for (const call of calls) {
       if (call.signal?.aborted) {
         call.fail(call.signal.reason);
@@ -129,19 +135,19 @@ export class Rounds {
 
   async #takeOver(): Promise<void> {
     const { journal, tree, gcLock, isOwn } = this.#deps;
-    // Directories that were stored here, and that no root had yet, may have gone: they are stored
-    // again.
+    // Garbage collection may have removed directories that were stored by this host and were not
+    // part of a root yet. They are stored again.
     if (this.#voids !== gcLock.voids) tree.drop();
     this.#voids = gcLock.voids;
-    // The first call loads it as it is now.
+    // The first call loads the current state.
     if (tree.root === undefined || isOwn) return;
     const changes = await journal.since();
     if (changes === undefined) tree.drop();
     else await this.#apply(changes);
   }
 
-  /** Makes changes that are in the journal; when that fails, the tree is loaded anew. */
-  async #apply(changes: readonly Change[]): Promise<void> {
+  /** Applies changes of the journal to the tree. If that fails, the tree is loaded again. */
+  async #apply(changes: readonly NamespaceChange[]): Promise<void> {
     const { tree } = this.#deps;
     try {
       for (const change of changes) if (tree.root !== undefined) await replay(tree.root, change);
@@ -150,10 +156,10 @@ export class Rounds {
     }
   }
 
-  async #commit(made: readonly Made[]): Promise<void> {
+  async #commit(made: readonly UncommittedCall[]): Promise<void> {
     const { journal, tree, sync } = this.#deps;
     const traces = made.map(({ trace }) => trace);
-    const again: Call[] = [];
+    const again: RoundCall[] = [];
     try {
       if (traces.some(({ changes }) => changes.length > 0)) await sync();
       const { others, overtaken } = await journal.append(traces);

@@ -1,13 +1,14 @@
 /**
- * A sharded directory ("HAMT" of the "UnixFS specification"). Only the shards on the way to changed
- * names are held in memory, until they are stored. Shards are split and merged as in the reference.
+ * A sharded directory ("HAMT" of the "UnixFS specification"). Only the shards on the paths to
+ * changed names stay in memory, until they are stored. Shards are split and merged as in the
+ * reference.
  */
 
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 import { directoryData } from "../unixfs/directory.ts";
@@ -27,20 +28,24 @@ import { DirectorySize, type ShardLimits } from "../unixfs/sharding.ts";
 import { settingsOf } from "./cid_settings.ts";
 import type { Directory, OnStored } from "./directory.ts";
 
-/** An entry under its own name; a link to a shard that is not loaded has an empty name. */
+/**
+ * An entry under its own name, or a shard. A link to a shard that is not loaded has an empty name.
+ */
 type Slot = PbLink | Shard;
 
-/** So many times the limits are counted, so that the next removals need not count again. */
+/**
+ * Entries are counted up to this multiple of the limits, so that the next removals need not count
+ * again.
+ */
 const COUNTED_AHEAD = 2;
 
-const tooDeep = () => new NodeError("sharded directory too deep");
+const tooDeep = () => failure("SHARD_TOO_DEEP");
 
 export class ShardedDirectory implements Directory {
   readonly #root: Shard;
   readonly #read: ReadBlock;
   /**
-   * Of the entries that were counted: of all, or of so many that they exceeded the limits when they
-   * were counted.
+   * Size of the entries that were counted: of all, or of enough to exceed the limits at that time.
    */
   #size: DirectorySize | undefined;
 
@@ -49,12 +54,12 @@ export class ShardedDirectory implements Directory {
     this.#read = read;
   }
 
-  /** @throws NodeError for a shard of a kind that the reference does not make */
+  /** @throws NodeError for a kind of shard that the reference does not create */
   static open(node: UnixfsNode, read: ReadBlock): ShardedDirectory {
     return new ShardedDirectory(Shard.of(node), read);
   }
 
-  /** A sharded directory with the entries of a plain one. */
+  /** Creates a sharded directory with the entries of a plain one. */
   static from(
     links: Iterable<PbLink>,
     settings: ShardSettings,
@@ -103,12 +108,12 @@ export class ShardedDirectory implements Directory {
   }
 
   /**
-   * Whether it would still exceed the limits without an entry. Of a large directory only a part is
-   * read, and not again for each of many entries; of one that fits all shards are loaded
-   * afterwards.
+   * Whether it would still exceed the limits without an entry. Only a part of a large directory is
+   * read, and not again for each removal. If the directory fits the limits, all its shards are
+   * loaded afterwards.
    */
   async exceedsWithout(link: PbLink, limits: ShardLimits): Promise<boolean> {
-    // Nothing says when it is small.
+    // Without limits a sharded directory never becomes plain.
     if (limits.estimate === "disabled" && limits.maxLinks === 0) return true;
     const known = this.#size;
     known?.remove(link);
@@ -129,7 +134,7 @@ export class ShardedDirectory implements Directory {
     return stays;
   }
 
-  /** All entries. Blocks are read for shards that are not loaded. */
+  /** Returns all entries. Shards that are not loaded are read. */
   all(): Promise<PbLink[]> {
     return Array.fromAsync(this.#root.loadAll(this.#read));
   }
@@ -141,12 +146,15 @@ export class ShardedDirectory implements Directory {
 }
 
 class Shard {
-  /** By slot number; names are without prefix. A link with an empty name is a shard below. */
+  /**
+   * The slots by number. Names are without prefix. A link with an empty name leads to a shard
+   * below.
+   */
   readonly slots = new Map<number, Slot>();
   readonly #fanout: number;
   #settings: CidSettings;
   #facts: ModeAndTime;
-  /** Undefined when it has changed since it was stored. */
+  /** Undefined if the shard has changed since it was stored. */
   #built: Built | undefined;
 
   constructor({ fanout = SHARD_WIDTH, ...settings }: ShardSettings, facts: ModeAndTime = {}) {
@@ -155,16 +163,17 @@ class Shard {
     this.#facts = facts;
   }
 
-  /** @throws NodeError for a shard of a kind that the reference does not make */
+  /** @throws NodeError for a kind of shard that the reference does not create */
   static of({ cid, length, links, unixfs }: UnixfsNode): Shard {
     const { hashType, fanout = 0, mode, mtime } = unixfs;
-    if (hashType !== MURMUR3_CODE) throw new NodeError("only murmur3 supported as hash function");
-    if (!isFanout(fanout)) throw new NodeError(`a shard of ${fanout} slots cannot be changed`);
+    if (hashType !== MURMUR3_CODE)
+      throw failure("UNIXFS_INVALID", { reason: "only murmur3 supported as hash function" });
+    if (!isFanout(fanout)) throw failure("UNIXFS_INVALID", { reason: `a shard of ${fanout} slots cannot be changed` });
     const shard = new Shard({ ...settingsOf(cid), fanout }, { mode, mtime });
     const digits = digitsFor(fanout);
     for (const link of links) {
       const slot = Number.parseInt(link.name.slice(0, digits), 16);
-      if (Number.isNaN(slot)) throw new NodeError(`invalid link name '${link.name}'`);
+      if (Number.isNaN(slot)) throw failure("UNIXFS_INVALID", { reason: `invalid link name '${link.name}'` });
       shard.slots.set(slot, { ...link, name: link.name.slice(digits) });
     }
     shard.#built = { cid, size: cumulativeSize({ length, links }) };
@@ -186,13 +195,13 @@ class Shard {
 
   async load(slot: number, cid: CID, read: ReadBlock): Promise<Shard> {
     const node = unixfsNode(cid, await read(cid));
-    if (node?.unixfs.type !== "HAMTShard") throw new NodeError("node was not a dir shard");
+    if (node?.unixfs.type !== "HAMTShard") throw failure("UNIXFS_INVALID", { reason: "node was not a dir shard" });
     const shard = Shard.of(node);
     this.slots.set(slot, shard);
     return shard;
   }
 
-  /** The entries, of shards that are loaded on the way. */
+  /** Yields the entries, and loads shards on the way. */
   async *loadAll(read: ReadBlock): AsyncGenerator<PbLink, void, undefined> {
     for (const [slot, found] of this.slots) {
       if (found instanceof Shard) yield* found.loadAll(read);
@@ -208,7 +217,7 @@ class Shard {
     this.#built = undefined;
   }
 
-  /** The entry that it replaces. */
+  /** Returns the entry that was replaced. */
   set(link: PbLink, path: ArrayLike<number>, depth: number): PbLink | undefined {
     if (depth >= path.length) throw tooDeep();
     this.#built = undefined;
@@ -227,7 +236,7 @@ class Shard {
     return undefined;
   }
 
-  /** What was removed. */
+  /** Returns the entry that was removed. */
   remove(name: string, path: ArrayLike<number>, depth: number): PbLink | undefined {
     const at = path[depth] as number;
     const found = this.slots.get(at);

@@ -1,39 +1,39 @@
 /**
- * What a call has looked at in a tree that several hosts change: whether it would have gone the
- * same way after their changes.
+ * Records what a call has read in a tree that several hosts change. So it can be decided whether
+ * changes of other hosts could have led to another result.
  */
-import type { CallMade, Change } from "./journal.ts";
+import type { NamespaceChange, TracedCall } from "./journal.ts";
 
-/** Of a directory or an entry, with a slash before each name; the root is empty. */
+/** Key of a directory or an entry: a slash before each name. The key of the root is empty. */
 const keyOf = (names: readonly string[]): string => names.map((name) => `/${name}`).join("");
 
-export class Trace implements CallMade {
-  /** What it has changed, in order. */
-  readonly changes: Change[] = [];
-  /** Entries that were looked up, also in vain. */
+export class Trace implements TracedCall {
+  /** The changes of the call, in order. */
+  readonly changes: NamespaceChange[] = [];
+  /** Entries that were looked up, whether they exist or not. */
   readonly #entries = new Set<string>();
   /** Directories in which something was looked up. */
   readonly #folders = new Set<string>();
-  /** Directories of which everything counted. */
+  /** Directories whose whole content was read. */
   readonly #whole = new Set<string>();
 
-  /** An entry of a directory was looked up. On the way to it the directories above were. */
+  /** An entry of a directory was looked up. The directories above it were looked up before. */
   looked(folder: readonly string[], name: string): void {
     const key = keyOf(folder);
     this.#folders.add(key);
     this.#entries.add(`${key}/${name}`);
   }
 
-  /** A directory was stored: its CID depends on everything below. */
+  /** A directory was stored. Its CID depends on everything below it. */
   stored(folder: readonly string[]): void {
     this.#whole.add(keyOf(folder));
   }
 
-  dependsOn(changes: readonly Change[]): boolean {
+  dependsOn(changes: readonly NamespaceChange[]): boolean {
     return changes.some((change) => this.#dependsOn(change));
   }
 
-  #dependsOn(change: Change): boolean {
+  #dependsOn(change: NamespaceChange): boolean {
     const folder = keyOf(change.at);
     const name = "put" in change ? change.put.name : "remove" in change ? change.remove : undefined;
     if (name === undefined) return this.#folders.has(folder) || this.#isWithinWhole(`${folder}/`);

@@ -1,27 +1,24 @@
 /**
- * Counts calls that change files and do not flush: Kubo refuses them when they are many, clients of
- * it flush then.
+ * Counts calls that change files without a flush. Kubo rejects such calls beyond a limit, so that
+ * clients flush.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 export class UnflushedCalls {
   #count = 0;
 
   /**
-   * To be called before a change. With a limit above 0 it is refused when so many before it were
-   * not flushed. @throws NodeError
+   * To be called before a change. Rejects the change if `limit` changes before it were not flushed;
+   * a limit of 0 means no limit. @throws NodeError
    */
   add(flush: boolean, limit: number): void {
     if (flush) this.#count = 0;
     else if (limit > 0 && this.#count >= limit) {
-      throw new NodeError(
-        `reached limit of ${limit} unflushed MFS operations. To resolve: 1) run 'ipfs files flush' to persist changes, ` +
-          "2) use --flush=true (default), or 3) increase Internal.MFSNoFlushLimit in config",
-      );
+      throw failure("FILES_UNFLUSHED", { limit });
     } else this.#count += 1;
   }
 
-  /** Everything was flushed. */
+  /** To be called when everything was flushed. */
   reset(): void {
     this.#count = 0;
   }

@@ -1,4 +1,4 @@
-/** Garbage collection: removes all blocks that nothing keeps, as `repo/gc` does. */
+/** Garbage collection: removes all blocks that nothing retains, for `repo/gc`. */
 import type { CID } from "multiformats/cid";
 import type { CidSet } from "../../formats/cid/set.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
@@ -20,54 +20,60 @@ export interface NotRemoved {
 
 export interface CollectOptions {
   readonly signal?: AbortSignal | undefined;
-  /** More roots whose local blocks are kept, although parts may be missing: the root of MFS. */
+  /**
+   * More roots whose local blocks are retained even if the DAG is incomplete, such as the root of
+   * MFS.
+   */
   readonly partial?: readonly CID[];
 }
 
 export interface Marking {
-  /** Where blocks are read into, which are needed for their links alone. */
+  /** Buffers for blocks that are only read for their links. */
   readonly buffers: BufferPool;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Damage on the disk stops a collection, also of what somebody has read just before. */
+/**
+ * These reads bypass the cache. So damage on the disk stops a collection, even in blocks that were
+ * read before.
+ */
 export const markingBuffers = (): BufferPool => new BufferPool({ bypassesCache: true });
 
-/** Blocks that are removed together. */
+/** Maximum number of blocks that are removed together. */
 const MAX_BATCH = 256;
 
 /**
- * Reports what was removed and what went wrong. Nothing is removed unless every pin could be
- * walked. The caller holds the lock exclusively until it resolves; `compact` of the store gives the
- * space back to the disk later.
+ * Removes unreferenced blocks and reports each removed block and each error. Removes nothing if any
+ * pin cannot be walked completely. The caller holds the lock exclusively until this resolves. The
+ * store returns the space to the disk later, in its `compact`.
  */
 export async function collectGarbage(
   blocks: BlockService,
   pins: Pins,
-  tell: (result: Removed | NotRemoved) => void,
+  report: (result: Removed | NotRemoved) => void,
   { signal, partial = [] }: CollectOptions = {},
 ): Promise<void> {
-  const { kept, errors } = await mark(blocks, pins, partial, signal);
+  const { retained, errors } = await mark(blocks, pins, partial, signal);
   if (errors.length > 0) {
-    for (const error of errors) tell({ error });
-    tell({ error: "garbage collection aborted: could not retrieve some links" });
+    for (const error of errors) report({ error });
+    report({ error: "garbage collection aborted: could not retrieve some links" });
     return;
   }
   let failed = false;
   let doomed: CID[] = [];
   const sweep = async () => {
-    failed = !(await remove(blocks, doomed, tell)) || failed;
+    failed = !(await remove(blocks, doomed, report)) || failed;
     doomed = [];
   };
   for await (const cid of blocks.store.keys()) {
     signal?.throwIfAborted();
-    const isKept = kept.keeps(cid, blocks.store);
-    if (isKept instanceof Promise ? await isKept : isKept) continue;
+    const isRetained = retained.keeps(cid, blocks.store);
+    if (isRetained instanceof Promise ? await isRetained : isRetained) continue;
     doomed.push(cid);
     if (doomed.length === MAX_BATCH) await sweep();
   }
   if (doomed.length > 0) await sweep();
-  if (failed) tell({ error: "garbage collection incomplete: could not delete some blocks" });
+  if (failed) report({ error: "garbage collection incomplete: could not delete some blocks" });
 }
 
 async function mark(
@@ -75,20 +81,20 @@ async function mark(
   pins: Pins,
   partial: readonly CID[],
   signal: AbortSignal | undefined,
-): Promise<{ readonly kept: RetainedBlocks; readonly errors: readonly string[] }> {
-  const kept = new RetainedBlocks();
+): Promise<{ readonly retained: RetainedBlocks; readonly errors: readonly string[] }> {
+  const retained = new RetainedBlocks();
   const buffers = markingBuffers();
   const read = nodeReader(blocks, { offline: true, signal, evenDenied: true, buffers });
-  const errors = await markPinned(pins, kept, read, { buffers, signal });
+  const errors = await markPinned(pins, retained, read, { buffers, signal });
   const find = (cid: CID) => blocks.find(cid, buffers);
-  for (const root of [...partial, ...pins.guarded()]) await markPresent(root, kept, find, { buffers, signal });
-  return { kept, errors };
+  for (const root of [...partial, ...pins.guarded()]) await markPresent(root, retained, find, { buffers, signal });
+  return { retained, errors };
 }
 
-/** Marks what pins keep; gives a sentence for each that could not be walked. */
+/** Marks the blocks below pins. Returns a message for each pin that could not be walked. */
 export async function markPinned(
   pins: Pins,
-  kept: RetainedBlocks,
+  retained: RetainedBlocks,
   read: (cid: CID) => Promise<Uint8Array>,
   marking: Marking,
 ): Promise<string[]> {
@@ -98,27 +104,27 @@ export async function markPinned(
     const turn = slices.due();
     if (turn !== undefined) await turn;
     try {
-      for await (const _ of cidsBelow(root, { read, seen: kept.walked, ...marking }));
+      for await (const _ of cidsBelow(root, { read, seen: retained.walked, ...marking }));
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       errors.push(`could not retrieve links for ${root}: ${error.message}`);
     }
   }
-  for await (const cid of pins.list("direct")) kept.addAlone(cid);
+  for await (const cid of pins.list("direct")) retained.addAlone(cid);
   return errors;
 }
 
-/** Marks the local blocks of a DAG that need not be complete. */
+/** Marks the local blocks of a DAG that may be incomplete. */
 export async function markPresent(
   root: CID,
-  kept: RetainedBlocks,
+  retained: RetainedBlocks,
   find: (cid: CID) => Promise<Uint8Array | undefined>,
   marking: Marking,
 ): Promise<void> {
-  for await (const _ of present(root, kept.walked, find, marking));
+  for await (const _ of present(root, retained.walked, find, marking));
 }
 
-/** The blocks of a DAG that need not be complete, without those that are in `seen`. */
+/** Yields the local blocks of a DAG that may be incomplete, except those in `seen`. */
 export async function* present(
   root: CID,
   seen: CidSet,
@@ -137,7 +143,7 @@ export async function* present(
   yield* cidsBelow(root, { read, seen, failed, ...marking });
 }
 
-/** The root as well. */
+/** Yields the CIDs of the DAG, with the root. */
 async function* cidsBelow(root: CID, how: WalkOptions & Marking): AsyncGenerator<CID> {
   for await (const page of walkPages(root, { ...how, skipLeaves: true, lenient: true })) {
     for (const { cid, bytes } of page) {
@@ -147,18 +153,18 @@ async function* cidsBelow(root: CID, how: WalkOptions & Marking): AsyncGenerator
   }
 }
 
-/** True when all of them are gone. */
+/** Returns whether all of them could be removed. */
 async function remove(
   blocks: BlockService,
   cids: readonly CID[],
-  tell: (result: Removed | NotRemoved) => void,
+  report: (result: Removed | NotRemoved) => void,
 ): Promise<boolean> {
   try {
     const removed = await blocks.store.delete(cids);
-    for (const [at, cid] of cids.entries()) if (removed[at]) tell({ removed: cid });
+    for (const [at, cid] of cids.entries()) if (removed[at]) report({ removed: cid });
     return true;
   } catch (error) {
-    for (const cid of cids) tell({ error: `could not remove ${cid}: ${(error as Error).message}` });
+    for (const cid of cids) report({ error: `could not remove ${cid}: ${(error as Error).message}` });
     return false;
   }
 }

@@ -2,18 +2,18 @@
 import type { CID } from "multiformats/cid";
 import { usualForms } from "../../formats/cid/make.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import type { Pins } from "./pins.ts";
 
 export interface RemovedBlock {
   readonly cid: CID;
-  /** Why it was not removed. */
+  /** Why the block was not removed. */
   readonly fault: NodeError | undefined;
 }
 
 /**
- * Removes the blocks that may be removed; durable when it resolves. The caller holds the lock of
- * garbage collection exclusively. With `ignoreMissing` a block that is not here counts as removed.
+ * Removes those of the blocks that may be removed. Durable when it resolves. The caller holds the
+ * lock of garbage collection exclusively. With `ignoreMissing` a missing block counts as removed.
  */
 export async function removeBlocks(
   blocks: BlockService,
@@ -21,7 +21,7 @@ export async function removeBlocks(
   cids: readonly CID[],
   { ignoreMissing, signal }: { readonly ignoreMissing: boolean; readonly signal?: AbortSignal | undefined },
 ): Promise<RemovedBlock[]> {
-  // Where all forms are one block, a pin of any of them keeps it.
+  // If all forms of a CID share one block, a pin of any form retains it.
   const formsOf = (cid: CID) => (blocks.store.joinsForms === true ? [cid, ...usualForms(cid.multihash)] : [cid]);
   const modeOf = async (cid: CID) => (await Promise.all(formsOf(cid).map((form) => pins.mode(form)))).find(Boolean);
   const modes = await Promise.all(cids.map(modeOf));
@@ -40,8 +40,8 @@ export async function removeBlocks(
   async function faultOf(cid: CID, mode: string | undefined): Promise<NodeError | undefined> {
     const text = cid.toString();
     const root = formsOf(cid).flatMap((form) => through.get(form.toString()) ?? [])[0];
-    if (mode !== undefined) return new NodeError(`pinned: ${mode}`);
-    if (root !== undefined) return new NodeError(`pinned via ${root}`);
+    if (mode !== undefined) return failure("PINNED", { reason: `pinned: ${mode}` });
+    if (root !== undefined) return failure("PINNED", { reason: `pinned via ${root}` });
     const here = !doomed.has(text) && (await blocks.has(cid));
     return here || ignoreMissing ? undefined : failure("BLOCKSTORE_NOT_FOUND", { cid: text });
   }

@@ -1,7 +1,7 @@
-/** Which entries of the metadata name roots, all of which `collectingHost` marks. */
+/** Decides which entries of the metadata name roots. `collectingHost` marks all of them. */
 import { treesPrefix } from "../mfs/key_trees.ts";
 
 const prefixes = ["pins/", "files/", treesPrefix] as const;
 
-/** Whether a change of this entry may give a collection another root. */
+/** Whether a change of this entry can change the roots of a collection. */
 export const isRootKey = (key: string): boolean => prefixes.some((prefix) => key.startsWith(prefix));

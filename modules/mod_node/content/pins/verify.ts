@@ -1,4 +1,4 @@
-/** Checks whether everything that is pinned is on this machine, for `pin/verify`. */
+/** Checks whether everything below pins is on this machine, for `pin/verify`. */
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
@@ -9,18 +9,18 @@ import type { Pins } from "./pins.ts";
 
 export interface PinStatus {
   readonly root: CID;
-  /** Blocks below that are missing or malformed; empty when the pin is complete. */
+  /** Missing and malformed blocks below the pin; empty if the pin is complete. */
   readonly bad: readonly { readonly cid: CID; readonly message: string }[];
 }
 
-/** The state of each recursive pin, from local blocks only. */
+/** Yields the state of each recursive pin. Reads local blocks only. */
 export async function* verifyPins(
   blocks: BlockService,
   pins: Pins,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<PinStatus, void, undefined> {
   const read = nodeReader(blocks, { offline: true, signal, evenDenied: true });
-  // What is below a complete pin is complete, and need not be looked at again below the next one.
+  // Blocks below complete pins. The walks of further pins skip them.
   let whole = new CidSet();
   for await (const root of pins.list("recursive")) {
     const bad: { cid: CID; message: string }[] = [];

@@ -16,46 +16,47 @@ export interface ContentPath {
 }
 
 const namespaces: ReadonlySet<string> = new Set<Namespace>(["ipfs", "ipld", "ipns"]);
-/** Neutral names for the same namespaces, which paths of other programs may have. */
+/** Neutral names for the namespaces, which paths of other programs may use. */
 const neutral: ReadonlyMap<string, Namespace> = new Map([
   ["store", "ipfs"],
   ["name", "ipns"],
 ]);
 
-/**
- * What is wrong with a path: it has too few components, names no namespace, or its root is no CID.
- */
+/** The kind of fault: too few components, no namespace, or a root that is not a CID. */
 type Fault = "components" | "namespace" | "root";
 
-/** `later`: of a root, why it is none in the words of later versions of the reference. */
+/** @param later for an invalid root: the reason in the words of later versions of the reference */
 const invalid = (text: string, reason: string, fault: Fault, later = "") =>
   failure("INVALID_PATH", { path: quote(text), reason, fault, later });
 
 /** Removes empty components and `.`, and resolves `..`, as Go cleans paths. */
 export function clean(parts: readonly string[]): string[] {
-  const kept: string[] = [];
+  const cleaned: string[] = [];
   for (const part of parts) {
-    if (part === "..") kept.pop();
-    else if (part !== "" && part !== ".") kept.push(part);
+    if (part === "..") cleaned.pop();
+    else if (part !== "" && part !== ".") cleaned.push(part);
   }
-  return kept;
+  return cleaned;
 }
 
-/** Characters of a path: more than any record of a name or a domain holds, and any request. */
+/**
+ * Maximum number of characters of a path. Neither records of names and domains nor requests hold
+ * longer ones.
+ */
 const MAX_PATH_LENGTH = 64 * 1024;
-/** Characters of a longer one that are shown. */
+/** Number of characters of a longer path that error texts show. */
 const SHOWN_LENGTH = 100;
 
-/** `ipfs://CID/a`, `ipns:NAME` and the like as paths; any other text as it is. */
+/** Converts `ipfs://CID/a`, `ipns:NAME` and the like to paths. Returns any other text unchanged. */
 export function pathOfUri(text: string): string {
   const [whole, scheme] = /^(ip[fn]s|ipld):\/{0,2}/i.exec(text) ?? [];
   return whole === undefined ? text : `/${scheme?.toLowerCase()}/${text.slice(whole.length)}`;
 }
 
 /**
- * The content path that a text means in Kubo: a URI is a path, and `//`, `.` and `..` are resolved
- * before the root is looked for. A text without a namespace begins with a CID, also behind `/` or
- * `./`. Any other text stays as it is.
+ * Returns the content path that Kubo reads from a text. A URI is a path, and `//`, `.` and `..` are
+ * resolved before the root is determined. A text without a namespace begins with a CID, optionally
+ * after `/` or `./`. Any other text is returned unchanged.
  */
 export function kuboPath(text: string): string {
   const path = pathOfUri(text);
@@ -96,7 +97,7 @@ export function parsePath(text: string): ContentPath {
 }
 
 /**
- * The path in its full form, but otherwise as it is written, with trailing slashes.
+ * Returns the path with its namespace, otherwise unchanged, with trailing slashes.
  *
  * @throws NodeError as `parsePath`
  */
@@ -105,7 +106,7 @@ export function fullPath(text: string): string {
   return text.startsWith("/") ? text.replace(/^\/[^/]*/, `/${namespace}`) : `/ipfs/${text}`;
 }
 
-/** `CID` or `CID/a/b`. */
+/** Parses `CID` or `CID/a/b`. */
 function bare(text: string, parts: readonly string[]): ContentPath {
   const root = parts[0] as string;
   if (text === "") throw invalid(text, "path does not begin with '/'", "components");
@@ -114,12 +115,11 @@ function bare(text: string, parts: readonly string[]): ContentPath {
 }
 
 /**
- * Cleaning may remove the root that was checked, since `..` goes above it: the new root is checked
- * again.
+ * Cleaning may remove the root that was checked, because of `..`. So the new root is checked again.
  */
 function contentPath(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
   const [space = "", root, ...segments] = clean([namespace, ...parts]);
-  if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`, { code: "INVALID_PATH" });
+  if (space !== namespace) throw new NodeError("INVALID_PATH", `unsupported path namespace: ${space}`);
   if (root === undefined)
     throw invalid(text, namespace === "ipns" ? "ipns path missing IPNS ID" : "empty", "components");
   if (namespace !== "ipns" && root !== parts[0]) rootCid(text, root, "invalid CID: ");

@@ -5,7 +5,7 @@ import { readTar, type TarEntry } from "../../formats/tar/read.ts";
 import { writeHeader } from "../../formats/tar/write.ts";
 import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
 import type { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { validUtf8 } from "../../util/go/text.ts";
 import { trimBoth } from "../../util/trim.ts";
 import { decodeObject } from "../dag/object/node.ts";
@@ -15,26 +15,27 @@ import { importFile } from "../unixfs/import_file.ts";
 
 /** Data of the root node. */
 export const rootData: Uint8Array = Buffer.from("ipfs/tar");
-/** Name of the link from an entry to its content; names of entries have a dash in front. */
+/** Name of the link from an entry to its content. Names of entries begin with a dash. */
 export const contentLink = "data";
 
 /**
- * Maximum number of nodes that no entry names: a name may have as many components as it has bytes.
+ * Maximum number of nodes without an entry of their own: a name may have almost as many components
+ * as bytes.
  */
 const MAX_IMPLIED = 250_000;
 
 const contentSettings = { ...defaultCid, chunker: parseChunker("rabin"), rawLeaves: false, trickle: false };
 
 /** A position in the tree. */
-interface Branch {
-  /** The stored node of the entry at this position; undefined when no entry names it. */
+interface ArchiveBranch {
+  /** The stored node of the entry at this position; undefined if no entry has this name. */
   entry: Built | undefined;
-  children: Map<string, Branch> | undefined;
+  children: Map<string, ArchiveBranch> | undefined;
 }
 
 /**
- * Stores an archive as it comes; only the name and CID of every entry are held. A later entry
- * replaces an earlier one of the same name, with everything below it.
+ * Stores an archive as it arrives. Only names and CIDs stay in memory. A later entry replaces an
+ * earlier one of the same name, with everything below it.
  *
  * @throws NodeError for malformed archives
  */
@@ -43,7 +44,7 @@ export async function addArchive(
   batch: Pick<PreemptibleBatch, "add" | "flush">,
   read: ReadBlock,
 ): Promise<Built> {
-  const tree = new Tree();
+  const tree = new ArchiveTree();
   try {
     for await (const entry of readTar(source)) tree.put(entry.header.name, await addEntry(entry, batch.add));
   } finally {
@@ -64,37 +65,39 @@ async function addEntry({ header, body }: TarEntry, sink: BlockSink): Promise<Bu
   return buildNode({ data, links }, defaultCid, sink);
 }
 
-class Tree {
-  readonly #root: Branch = { entry: undefined, children: undefined };
+class ArchiveTree {
+  readonly #root: ArchiveBranch = { entry: undefined, children: undefined };
   #implied = 0;
 
   put(path: string, entry: Built): void {
     const names = trimBoth(path, "/").split("/");
-    let place = this.#root;
-    for (const name of names) place = this.#below(place, name);
-    if (place.entry === undefined) this.#implied -= 1;
-    place.entry = entry;
-    place.children = undefined;
+    let branch = this.#root;
+    for (const name of names) branch = this.#below(branch, name);
+    if (branch.entry === undefined) this.#implied -= 1;
+    branch.entry = entry;
+    branch.children = undefined;
   }
 
-  #below(place: Branch, name: string): Branch {
-    place.children ??= new Map();
+  #below(branch: ArchiveBranch, name: string): ArchiveBranch {
+    branch.children ??= new Map();
     const key = `-${name}`;
-    const found = place.children.get(key);
+    const found = branch.children.get(key);
     if (found !== undefined) return found;
     this.#implied += 1;
     if (this.#implied > MAX_IMPLIED) {
-      throw new NodeError(`archive/tar: paths of this archive lead over more than ${MAX_IMPLIED} unnamed directories`);
+      throw failure("TAR_INVALID", {
+        reason: `archive/tar: paths of this archive lead over more than ${MAX_IMPLIED} unnamed directories`,
+      });
     }
-    const made: Branch = { entry: undefined, children: undefined };
-    place.children.set(key, made);
+    const made: ArchiveBranch = { entry: undefined, children: undefined };
+    branch.children.set(key, made);
     return made;
   }
 
-  /** Children before parents, without recursion, since paths may be long. */
+  /** Builds the nodes, children before parents. Iterative, because paths may be long. */
   async build(read: ReadBlock, sink: BlockSink): Promise<Built> {
-    const built = new Map<Branch, Built>();
-    const stack: Branch[] = [this.#root];
+    const built = new Map<ArchiveBranch, Built>();
+    const stack: ArchiveBranch[] = [this.#root];
     for (let branch = stack.at(-1); branch !== undefined; branch = stack.at(-1)) {
       const children = [...(branch.children?.values() ?? [])];
       const open = children.filter((child) => child.children !== undefined && !built.has(child));
@@ -110,7 +113,12 @@ class Tree {
     return built.get(this.#root) as Built;
   }
 
-  async #buildOne(branch: Branch, built: ReadonlyMap<Branch, Built>, read: ReadBlock, sink: BlockSink): Promise<Built> {
+  async #buildOne(
+    branch: ArchiveBranch,
+    built: ReadonlyMap<ArchiveBranch, Built>,
+    read: ReadBlock,
+    sink: BlockSink,
+  ): Promise<Built> {
     const links: PbLink[] = [];
     for (const [key, child] of branch.children ?? []) {
       const { cid, size } = built.get(child) ?? (child.entry as Built);
@@ -125,5 +133,5 @@ class Tree {
   }
 }
 
-/** Names are bytes, one character for each. */
+/** Names are bytes, one per character. */
 const utf8 = (text: string): string => Buffer.from(validUtf8(Buffer.from(text, "latin1"))).toString();

@@ -1,7 +1,7 @@
-/** Writes DAGs that were made of tar archives as archives again, for `tar/cat`. */
+/** Writes DAGs of `tar/add` as tar archives, for `tar/cat`. */
 import type { CID } from "multiformats/cid";
 import { padding } from "../../formats/tar/write.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type ObjectNode, readObject } from "../dag/object/node.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { isDirectory } from "../unixfs/node.ts";
@@ -11,14 +11,15 @@ import { contentLink, rootData } from "./add.ts";
 
 const zeros = new Uint8Array(512);
 
-/** @throws NodeError for a root that is not that of an archive */
+/** @throws NodeError for a root that `tar/add` has not made */
 export function requireArchive({ data }: ObjectNode): void {
-  if (data === undefined || Buffer.compare(data, rootData) !== 0) throw new NodeError("not an IPFS tarchive");
+  if (data === undefined || Buffer.compare(data, rootData) !== 0)
+    throw failure("TAR_INVALID", { reason: "not an IPFS tarchive" });
 }
 
 /**
- * Every entry with its header, content and padding, links in order, without an end marker. As in
- * the reference, entries below one that has content are not reached.
+ * Yields every entry with its header, content and padding, links in order, without an end marker.
+ * As in the reference, entries below an entry with content are skipped.
  */
 export async function* catArchive(
   root: ObjectNode,
@@ -36,13 +37,13 @@ export async function* catArchive(
   }
 }
 
-/** The reference omits the padding of global PAX records; it is added here. */
+/** Adds the padding of global PAX records, which the reference omits. */
 function* padded(header: Uint8Array): Generator<Uint8Array, void, undefined> {
   if (header.length > 0) yield header;
   if (padding(header.length) > 0) yield zeros.subarray(0, padding(header.length));
 }
 
-/** In reverse order, for a stack. */
+/** The CIDs of the links in reverse order, for a stack. */
 const cidsOf = ({ links }: ObjectNode): CID[] => links.map(({ cid }) => cid).reverse();
 
 async function* contentOf(cid: CID, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {

@@ -1,19 +1,19 @@
-/** Adds trees of files, with the events of the reference's `add` in its order. */
+/** Adds trees of files. The events are those of the reference's `add`, in the same order. */
 import { tmpdir } from "node:os";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import { unixMode } from "../../formats/unixfs/mode.ts";
 import { AbortableSources } from "../../util/async/abortable.ts";
 import { readUpTo } from "../../util/async/read_all.ts";
 import { TimeSlices } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { BlockSink, Built } from "./build.ts";
 import type { DirectorySettings } from "./directory.ts";
 import { DirectoryTree } from "./directory_tree.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
 
 /**
- * An entry to add, with its mode as Go has file modes. Directories may come before their files or
- * not at all, in any order within one top-level entry.
+ * An entry to add. Its mode is in the format of Go. Directories may come before their files or not
+ * at all, in any order within one top-level entry.
  */
 export interface AddEntry extends ModeAndTime {
   /**
@@ -23,8 +23,8 @@ export interface AddEntry extends ModeAndTime {
   readonly path: string;
   readonly kind: "file" | "directory" | "symlink";
   /**
-   * The content of a file or the target of a symlink; nothing for directories. Read before the next
-   * entry is requested.
+   * The content of a file or the target of a symlink; no bytes for directories. It is read before
+   * the next entry is requested.
    */
   readonly body: AsyncIterable<Uint8Array>;
   /** Path or URL of a file with the same bytes, which the filestore may refer to. */
@@ -33,14 +33,15 @@ export interface AddEntry extends ModeAndTime {
 
 export interface AddSettings extends FileSettings, DirectorySettings {
   /**
-   * Of every file and directory, also of those that no entry names; a symlink has the time of them.
+   * Mode and time of every file and directory, also of directories without an entry. Symlinks get
+   * the time only.
    */
   readonly facts?: ModeAndTime | undefined;
-  /** Which of its own an entry keeps where `facts` do not say it. */
+  /** Whether an entry keeps its own mode or time if `facts` do not set it. */
   readonly preserve?: { readonly mode: boolean; readonly mtime: boolean } | undefined;
-  /** Whether files must have a `backing`, or none is heeded; each that is there is, by default. */
+  /** Whether files must have a `backing`, or whether it is ignored. By default it is optional. */
   readonly backing?: "required" | "ignored" | undefined;
-  /** Leave out directories without entries; a top-level one stays. */
+  /** Leave out empty directories, except at the top level. */
   readonly noEmpty?: boolean | undefined;
   /** Put everything into one directory without a name. */
   readonly wrap: boolean;
@@ -50,29 +51,30 @@ export interface AddSettings extends FileSettings, DirectorySettings {
 export interface AddEvent {
   readonly name: string;
   readonly kind: AddEntry["kind"] | "progress";
-  /** The node that was built; missing for progress. */
+  /** The node that was built; undefined for progress events. */
   readonly built?: Built;
-  /** For progress: bytes of the file so far. */
+  /** For progress events: bytes of the file so far. */
   readonly bytes?: number;
-  /** The last event of a top-level entry, or of the wrapper: everything below it was built. */
-  readonly root?: boolean;
-  /** Whether the entry had no name: `name` is its CID then, or "" for a directory. */
-  readonly unnamed?: boolean;
   /**
-   * What the top-level entry that it belongs to has said of itself, whether that is kept or not.
+   * Whether this is the last event of a top-level entry or of the wrapper: everything below it was
+   * built.
    */
+  readonly root?: boolean;
+  /** Whether the entry had no name. Then `name` is its CID, or "" for a directory. */
+  readonly unnamed?: boolean;
+  /** Mode and time of the top-level entry before import, whether they are stored or not. */
   readonly said?: ModeAndTime | undefined;
 }
 
-/** Bytes between two progress events. */
+/** Number of bytes between two progress events. */
 const PROGRESS_STEP = 262_144;
 
 /**
  * Imports entries and yields events. Entries of directories wait in `tree`, which is empty before
- * and after. `signal` ends waiting for an entry or its bytes.
+ * and after. `signal` stops waiting for an entry or its bytes.
  *
- * @throws NodeError when an entry cannot have its name; the signal's reason; what was yielded
- * before is stored
+ * @throws NodeError when an entry cannot have its name; the signal's reason. Blocks of earlier
+ * events are stored
  */
 export async function* addTree(
   entries: AsyncIterable<AddEntry>,
@@ -96,7 +98,8 @@ export async function* addTree(
     open = undefined;
   }
 
-  // Small files come many at once, and wait for nothing.
+  // Many small files may arrive at once without any wait, so other work gets its turn from time to
+  // time.
   const slices = new TimeSlices();
   const sources = new AbortableSources(signal);
   try {
@@ -106,7 +109,8 @@ export async function* addTree(
       if (turn !== undefined) await turn;
       requireEntry(entry, settings);
       if (open === "") {
-        if (entry.kind === "directory" && entry.path === "") throw new NodeError("no path given to Mkdir");
+        if (entry.kind === "directory" && entry.path === "")
+          throw failure("INPUT_INVALID", { reason: "no path given to Mkdir" });
       } else {
         const slash = entry.path.indexOf("/");
         const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
@@ -124,7 +128,7 @@ export async function* addTree(
       const body = sources.read(entry.body);
       const built =
         settings.progress && entry.kind === "file"
-          ? yield* importTold({ ...entry, body }, settings, sink, { said, signal })
+          ? yield* importWithProgress({ ...entry, body }, settings, sink, { said, signal })
           : await importEntry({ ...entry, body }, settings, sink, signal);
       const name = entry.path === "" ? built.cid.toString() : entry.path;
       if (open !== undefined) await tree.put(name, built);
@@ -138,8 +142,8 @@ export async function* addTree(
 }
 
 /**
- * Skips a directory that does not contain the next entry, unless it is at the top level. A later
- * entry can then use the name of that directory, as in Kubo.
+ * Skips empty directories, except at the top level. A later entry can then use the name of a
+ * skipped directory, as in Kubo.
  */
 async function* withoutEmpty(
   entries: AsyncIterable<AddEntry>,
@@ -162,22 +166,22 @@ async function* withoutEmpty(
 }
 
 /**
- * Entries of JavaScript programs were not checked by a compiler. @throws NodeError that says what
- * is missing
+ * Checks an entry, because those of JavaScript programs were not checked by a compiler. @throws
+ * NodeError that names what is missing
  */
 function requireEntry({ path, kind, body, backing }: Partial<AddEntry>, settings: AddSettings): void {
-  if (typeof path !== "string") throw new NodeError("an entry needs a path");
+  if (typeof path !== "string") throw failure("INPUT_INVALID", { reason: "an entry needs a path" });
   if (kind !== "file" && kind !== "directory" && kind !== "symlink") {
-    throw new NodeError(`the entry ${path} needs a kind: file, directory or symlink`);
+    throw failure("INPUT_INVALID", { reason: `the entry ${path} needs a kind: file, directory or symlink` });
   }
   if (settings.backing === "required" && kind === "file" && (backing ?? "") === "") {
-    throw new NodeError("missing file path or URL, can't create filestore reference");
+    throw failure("INPUT_INVALID", { reason: "missing file path or URL, can't create filestore reference" });
   }
   if (kind === "directory" || typeof body?.[Symbol.asyncIterator] === "function") return;
-  throw new NodeError(`the entry ${path} needs a body: an async iterable of bytes`);
+  throw failure("INPUT_INVALID", { reason: `the entry ${path} needs a body: an async iterable of bytes` });
 }
 
-/** What is kept of an entry; undefined where that is nothing. */
+/** Returns mode and time to store for an entry; undefined if there are none. */
 function factsOf(entry: AddEntry, { facts, preserve }: AddSettings): ModeAndTime | undefined {
   if (preserve === undefined) return facts;
   const mode = facts?.mode ?? (preserve.mode ? unixMode(entry.mode ?? 0) : undefined);
@@ -197,14 +201,14 @@ async function importEntry(
   return importFile(entry.body, settings, sink, { backing, facts, signal });
 }
 
-/** A file, with events of its progress. */
-async function* importTold(
+/** Imports a file and yields events of its progress. */
+async function* importWithProgress(
   entry: AddEntry,
   settings: AddSettings,
   sink: BlockSink,
   { said, signal }: { readonly said: ModeAndTime | undefined; readonly signal: AbortSignal | undefined },
 ): AsyncGenerator<AddEvent, Built, undefined> {
-  const meter = new Meter(entry.body);
+  const meter = new ProgressMeter(entry.body);
   const importing = importEntry({ ...entry, body: meter.source() }, settings, sink, signal);
   importing.catch(() => {});
   for await (const bytes of meter.steps(importing)) {
@@ -213,8 +217,8 @@ async function* importTold(
   return importing;
 }
 
-/** Counts bytes as they pass, and wakes whoever waits for the next step. */
-class Meter {
+/** Counts bytes as they pass, and reports progress at each step. */
+class ProgressMeter {
   readonly #body: AsyncIterable<Uint8Array>;
   readonly #due: number[] = [];
   #wake: () => void = () => {};
@@ -225,29 +229,30 @@ class Meter {
 
   async *source(): AsyncGenerator<Uint8Array, void, undefined> {
     let total = 0;
-    let told = 0;
+    let reported = 0;
     for await (const piece of this.#body) {
       let rest = piece;
-      // Cut where an event is due, so that its number does not depend on how the bytes came.
-      for (let due = told + PROGRESS_STEP - total; rest.length >= due; due = PROGRESS_STEP) {
+      // Pieces are split where an event is due, so that the number of events does not depend on the
+      // pieces.
+      for (let due = reported + PROGRESS_STEP - total; rest.length >= due; due = PROGRESS_STEP) {
         yield rest.subarray(0, due);
         rest = rest.subarray(due);
         total += due;
-        told = total;
-        this.#tell(total);
+        reported = total;
+        this.#report(total);
       }
       total += rest.length;
       if (rest.length > 0) yield rest;
     }
-    this.#tell(total);
+    this.#report(total);
   }
 
-  #tell(total: number): void {
+  #report(total: number): void {
     this.#due.push(total);
     this.#wake();
   }
 
-  /** Totals to report until `work` has ended. @throws what the work throws */
+  /** Yields the totals to report, until `work` has ended. @throws what `work` rejects with */
   async *steps(work: Promise<unknown>): AsyncGenerator<number, void, undefined> {
     let over = false;
     const ended = work.then(() => {

@@ -1,4 +1,4 @@
-/** Makes the block of a node: its CID, and where it goes. */
+/** Builds the block of a node: calculates its CID and passes it to a sink. */
 
 import type { CID } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
@@ -13,14 +13,16 @@ import type { Block } from "../../storage/blockstore/store.ts";
 export interface CidSettings {
   readonly version: 0 | 1;
   readonly hash: HashFunction;
-  /** Nodes of at most this many bytes are inlined in their CID; undefined: none are. */
+  /** Nodes of at most this many bytes become part of their CID; none if undefined. */
   readonly inlineLimit?: number | undefined;
   /**
-   * Bytes of the greatest node that is its own CID by the hash function `identity`; any by default.
+   * Maximum size in bytes of a node that is its own CID by the hash function `identity`. Unlimited
+   * by default.
    */
   readonly maxInline?: number | undefined;
   /**
-   * Hash function of dag-pb nodes over `maxInline`; without it they are refused, as raw blocks are.
+   * Hash function of dag-pb nodes that are larger than `maxInline`. Without it they are rejected,
+   * as raw blocks are.
    */
   readonly hashOfLarge?: HashFunction | undefined;
 }
@@ -28,21 +30,21 @@ export interface CidSettings {
 export const defaultCid: CidSettings = { version: 0, hash: sha256 };
 
 /**
- * Takes new blocks, with their links to blocks that it took before. Callers await what it returns:
- * that is the backpressure of the disk.
+ * Receives new blocks, with their links to blocks that it received before. Callers await the
+ * result: that is the backpressure of the disk.
  */
 export type BlockSink = (block: Block, links?: readonly { readonly cid: CID }[]) => Promise<void> | undefined;
 
-/** What a parent needs to know of a node. */
+/** The data of a node that its parent needs. */
 export interface Built {
   readonly cid: CID;
-  /** The block and everything below it, in bytes: the Tsize of links to it. */
+  /** Size in bytes of the block and everything below it: the Tsize of links to it. */
   readonly size: number;
 }
 
 const inlined = (codec: number, bytes: Uint8Array) => makeCid(1, codec, createDigest(identity.code, bytes));
 
-/** The CID of a block under these settings. Raw blocks always have version 1. */
+/** Returns the CID of a block under these settings. Raw blocks always have version 1. */
 export function cidOf(codec: number, bytes: Uint8Array, settings: CidSettings): CID | Promise<CID> {
   const { version, hash, inlineLimit, maxInline = Number.POSITIVE_INFINITY, hashOfLarge } = settings;
   if (inlineLimit !== undefined && bytes.length <= inlineLimit) return inlined(codec, bytes);
@@ -63,7 +65,7 @@ export function cidOf(codec: number, bytes: Uint8Array, settings: CidSettings): 
   return digest instanceof Promise ? digest.then(of) : of(digest);
 }
 
-/** Writes a node, and gives what its parent needs to know. */
+/** Encodes a node, passes it to the sink, and returns what its parent needs. */
 export async function buildNode(node: PbNode, settings: CidSettings, sink: BlockSink): Promise<Built> {
   const bytes = encodePb(node);
   const cid = await cidOf(dagPb, bytes, settings);

@@ -1,6 +1,6 @@
 /**
- * Describes the entries of directories page by page: what is known already at once, and small
- * blocks in memory together.
+ * Describes the entries of directories page by page. Entries that are already known need no wait,
+ * and small blocks in memory are read together.
  */
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../formats/cid/codecs.ts";
@@ -11,32 +11,33 @@ import { TimeSlices } from "../../util/async/steps.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "./node.ts";
 
-/** Links that are looked at together. */
+/** Maximum number of links that are handled together. */
 const PAGE_LINKS = 128;
-/** Children that are read concurrently where they have to be waited for. */
+/** Maximum number of children that are read concurrently. */
 const MAX_CHILDREN = 16;
 
-/** What a list says of most entries: those that have neither mode nor time nor a target. */
+/** The description of most entries in a list: those without mode, time and target. */
 export interface PlainFacts {
   readonly type: UnixfsType;
-  /** Bytes of a file. */
+  /** Size of a file in bytes. */
   readonly size: number;
 }
 
 /** How a list describes its entries. */
 export interface Describing<T> {
-  /** Without the block, where it need not be read. */
+  /** Describes a link without its block. Returns undefined if the block is needed. */
   unread(link: PbLink): T | undefined;
-  /** By what is known of the block. */
+  /** Describes a link by facts that were noted about its block. */
   known(link: PbLink, facts: PlainFacts): T;
-  /** By the block. @throws NodeError for one that cannot be listed */
+  /** Describes a link by its block. @throws NodeError for a block that cannot be listed */
   read(link: PbLink, bytes: Uint8Array): T;
 }
 
 /**
- * What `describing` makes of each link, in their order. Those for which nobody has to be waited
- * come in pages, all others as soon as they are there. @throws what reading throws, and
- * `describing`, after what comes before it
+ * Yields the descriptions of all links, in order. Links that need no wait come in pages, all others
+ * as soon as they were read.
+ *
+ * @throws what `read` and `describing` throw, after the descriptions before it
  */
 export async function* described<T>(
   links: AsyncIterable<readonly PbLink[]>,
@@ -59,7 +60,7 @@ export async function* described<T>(
   }
 }
 
-/** What is known as it stands, and in between what has to be waited for, which is read together. */
+/** Yields the descriptions in `made`, and reads the missing ones concurrently. */
 async function* completed<T>(
   links: readonly PbLink[],
   made: readonly (T | undefined)[],
@@ -86,8 +87,8 @@ async function* completed<T>(
 }
 
 /**
- * Undefined for those whose blocks are to be waited for, and from a fault on: reading it in its
- * turn tells of that.
+ * Describes the links that need no wait. Returns undefined for the others, and for links that fail:
+ * the later read reports the failure.
  */
 function describedNow<T>(links: readonly PbLink[], read: ReadBlock, describing: Describing<T>): (T | undefined)[] {
   const { notes } = read;
@@ -111,7 +112,7 @@ function describedNow<T>(links: readonly PbLink[], read: ReadBlock, describing: 
       const facts = factsIn(link.cid, bytes, notes);
       made[at] = facts === undefined ? describing.read(link, bytes) : describing.known(link, facts);
     } catch {
-      // Told when it is its turn.
+      // The failure is reported when it is the turn of this link.
     }
     read.release?.(bytes);
   }
@@ -119,10 +120,10 @@ function describedNow<T>(links: readonly PbLink[], read: ReadBlock, describing: 
 }
 
 const TYPES = 8;
-/** Sizes from here on are not exact beside the type. */
+/** Limit of sizes. Larger ones would not be exact in one number with the type. */
 const MAX_SIZE = Number.MAX_SAFE_INTEGER / TYPES - 1;
 
-/** Notes them. @throws NodeError for a malformed block */
+/** Reads the facts from a block and notes them. @throws NodeError for a malformed block */
 function factsIn(cid: CID, bytes: Uint8Array, notes: ReadBlock["notes"]): PlainFacts | undefined {
   const node = unixfsNode(cid, bytes);
   if (node === undefined || !isPlain(node)) return undefined;
@@ -140,7 +141,7 @@ const factsOf = (note: number): PlainFacts => ({
   size: Math.floor(note / TYPES),
 });
 
-/** Links at hand, as pages. */
+/** Yields links that are available as the only page. */
 export async function* alone(links: readonly PbLink[]): AsyncGenerator<readonly PbLink[], void, undefined> {
   yield links;
 }

@@ -13,19 +13,19 @@ export interface DirectorySettings extends ShardSettings {
   readonly sharded: Sharding;
 }
 
-export const duplicateEntry = (): NodeError => new NodeError("directory already has entry by that name");
+export const duplicateEntry = (): NodeError => new NodeError("FILE_EXISTS", "directory already has entry by that name");
 
 /** An entry with its sort key: see `entryKey`. */
 export type KeyedEntry = readonly [key: string, built: Built];
 
-/** Hexadecimal digits of a path through the HAMT. */
+/** Number of hexadecimal digits of a path through the HAMT. */
 const pathDigits = 16;
 
 /** The key by which the entries of a directory are sorted. */
 export const entryKey = (name: string, sharded: boolean): string =>
   sharded ? Buffer.from(shardPath(name)).toString("hex") + name : name;
 
-/** Entries in any order, with distinct names. */
+/** Builds a directory from entries in any order. Their names must be distinct. */
 export async function buildDirectory(
   links: readonly PbLink[],
   settings: DirectorySettings,
@@ -46,8 +46,8 @@ export async function buildDirectory(
 type Pages = AsyncIterable<readonly KeyedEntry[]> | Iterable<readonly KeyedEntry[]>;
 
 /**
- * Entries sorted by key; a sharded directory is built in constant memory, and is plain without
- * entries.
+ * Builds a directory from entries that are sorted by key, in constant memory if it is sharded. A
+ * directory without entries is plain.
  */
 export async function buildOrdered(
   pages: Pages,
@@ -70,11 +70,14 @@ export async function buildOrdered(
 
 export interface PlainOptions {
   readonly facts?: ModeAndTime | undefined;
-  /** Beyond these nothing is built. */
+  /** Stops building beyond these limits. */
   readonly limits?: ShardLimits | undefined;
 }
 
-/** A directory in one block, of entries sorted by name; undefined for one beyond the limits. */
+/**
+ * Builds a directory in one block, from entries that are sorted by name. Returns undefined if it
+ * exceeds the limits.
+ */
 export async function buildPlain(
   pages: Pages,
   settings: CidSettings,
@@ -94,28 +97,28 @@ export async function buildPlain(
   return plain.end(settings, sink, facts);
 }
 
-/** The field of a node with its data. */
+/** Returns the encoded data field of a node. */
 export function dataField(data: Uint8Array): Uint8Array {
   const field = new Uint8Array(fieldLength(data.length));
   writeField(field, 0, NODE_DATA_TAG, data);
   return field;
 }
 
-/** That of a plain directory. */
+/** The encoded data field of a plain directory. */
 export const directoryData = (facts: ModeAndTime | undefined): Uint8Array =>
   facts === undefined ? plainData : dataField(encodeUnixfs({ ...facts, type: "Directory" }));
 
 const plainData = directoryData({});
 const MIN_CAPACITY = 512;
 
-/** A directory in one block, kept as its encoded links. */
+/** Builds a directory in one block, from its encoded links. */
 class PlainBuilder {
   #bytes = new Uint8Array();
   #end = 0;
   /** Sum of the sizes of all links. */
   #below = 0;
 
-  /** Bytes of the link. */
+  /** Returns the number of bytes of the encoded link. */
   add(link: PbLink): number {
     const field = encodeLink(link);
     this.#put(field);

@@ -1,32 +1,32 @@
-/** The directories of an add: holds their entries until they are built. */
+/** The directories of an add. Stores their entries until they are built. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { decodeUnixfs, encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import { ExternalSortedMap, type ValueCodec } from "../../storage/external_sorted_map.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { BlockSink, Built } from "./build.ts";
 import { buildOrdered, buildPlain, type DirectorySettings, duplicateEntry, entryKey } from "./directory.ts";
 import type { Sharding } from "./sharding.ts";
 
-/** Directories after which other work of the process gets its turn while they are built. */
+/** Number of directories after which other work of the process gets its turn. */
 const TURN_STEPS = 64;
 
 /** A directory that is not built yet. */
-interface Open {
+interface OpenDirectory {
   readonly number: number;
   readonly facts?: ModeAndTime | undefined;
 }
 
-type Entry = Built | Open;
+type TreeEntry = Built | OpenDirectory;
 
-const isOpen = (held: Entry | undefined): held is Open => held !== undefined && "number" in held;
+const isOpen = (entry: TreeEntry | undefined): entry is OpenDirectory => entry !== undefined && "number" in entry;
 
 const nothing = new Uint8Array();
-/** In the first byte of a directory that is not built yet and has mode or time. */
+/** Flag in the first byte of a directory that is not built yet and has mode or time. */
 const WITH_FACTS = 0x80;
 
-function factsBytes({ facts }: Open): Uint8Array {
+function factsBytes({ facts }: OpenDirectory): Uint8Array {
   return facts === undefined ? nothing : encodeUnixfs({ ...facts, type: "Directory" });
 }
 
@@ -36,14 +36,14 @@ function factsIn(bytes: Uint8Array): ModeAndTime {
 }
 
 /**
- * A size followed by a CID; a directory that is not built yet is a number, with a UnixFS message if
- * it has mode or time.
+ * Encodes a built entry as its size and its CID, and a directory that is not built yet as its
+ * number, followed by a UnixFS message if it has mode or time.
  */
-const form: ValueCodec<Entry> = {
-  encode(held) {
-    const [number, rest] = isOpen(held) ? [held.number, factsBytes(held)] : [held.size, held.cid.bytes];
+const form: ValueCodec<TreeEntry> = {
+  encode(entry) {
+    const [number, rest] = isOpen(entry) ? [entry.number, factsBytes(entry)] : [entry.size, entry.cid.bytes];
     const bytes = Buffer.allocUnsafe(1 + varintLength(number) + rest.length);
-    bytes[0] = varintLength(number) | (isOpen(held) && rest.length > 0 ? WITH_FACTS : 0);
+    bytes[0] = varintLength(number) | (isOpen(entry) && rest.length > 0 ? WITH_FACTS : 0);
     bytes.set(rest, writeVarint(bytes, 1, number));
     return bytes;
   },
@@ -58,37 +58,37 @@ const form: ValueCodec<Entry> = {
   },
 };
 
-const plainRoot: Open = { number: 0 };
+const plainRoot: OpenDirectory = { number: 0 };
 
 /**
- * Each directory has three lists: built entries by sort key, directories that are not built yet by
- * name, and, where it turns out to be too large for one block, the built entries once more in the
+ * Each directory has three lists: built entries by sort key, and directories that are not built yet
+ * by name. If the directory is too large for one block, the third list has the built entries in the
  * order of a HAMT.
  */
-const builtIn = ({ number }: Open): number => number * 3;
-const openIn = ({ number }: Open): number => number * 3 + 1;
-const hashedIn = ({ number }: Open): number => number * 3 + 2;
+const builtIn = ({ number }: OpenDirectory): number => number * 3;
+const openIn = ({ number }: OpenDirectory): number => number * 3 + 1;
+const hashedIn = ({ number }: OpenDirectory): number => number * 3 + 2;
 
 /** How directories are built. */
 export interface TreeSettings extends DirectorySettings {
-  /** Of directories that have none of their own. */
+  /** Mode and time of directories without their own. */
   readonly facts?: ModeAndTime | undefined;
 }
 
 export interface BuiltDirectory {
   readonly path: string;
   readonly built: Built;
-  /** The directory that was asked for, which comes after everything below it. */
+  /** Whether this is the requested directory. It comes after everything below it. */
   readonly last: boolean;
 }
 
-/** Takes little memory however many entries it has: the rest is in files below `folder`. */
+/** Needs little memory, however many entries it has: the rest is in files below `folder`. */
 export class DirectoryTree {
   readonly #sharded: boolean;
-  readonly #entries: ExternalSortedMap<Entry>;
+  readonly #entries: ExternalSortedMap<TreeEntry>;
   #directories = 1;
   #root = plainRoot;
-  /** Where the last entry was put: the next one often goes there as well. */
+  /** The directory of the last entry. The next entry often belongs to it, too. */
   #path = "";
   #directory = plainRoot;
 
@@ -98,14 +98,14 @@ export class DirectoryTree {
   }
 
   /**
-   * Makes a directory and its parents, unless they exist. @throws NodeError when something else has
-   * the name
+   * Creates a directory and its parents, unless they exist. @throws NodeError if an entry of
+   * another kind has the name
    */
-  async open(path: string, facts?: ModeAndTime): Promise<Open> {
+  async open(path: string, facts?: ModeAndTime): Promise<OpenDirectory> {
     if (facts !== undefined) return this.#openWith(path, facts);
     if (path === this.#path) return this.#directory;
-    // A directory below the last one is found from there: a walk down a deep tree costs each level
-    // once.
+    // A directory below the last one is found from there. So a walk down a deep tree visits each
+    // level once.
     const isBelow = this.#path !== "" && path.startsWith(`${this.#path}/`);
     let directory = isBelow ? this.#directory : this.#root;
     const rest = isBelow ? path.slice(this.#path.length) : path;
@@ -115,7 +115,7 @@ export class DirectoryTree {
     return directory;
   }
 
-  async #openWith(path: string, facts: ModeAndTime): Promise<Open> {
+  async #openWith(path: string, facts: ModeAndTime): Promise<OpenDirectory> {
     const directory = path === "" ? { ...plainRoot, facts } : await this.#setFacts(path, facts);
     if (path === "") this.#root = directory;
     this.#path = path;
@@ -123,7 +123,7 @@ export class DirectoryTree {
     return directory;
   }
 
-  async #setFacts(path: string, facts: ModeAndTime): Promise<Open> {
+  async #setFacts(path: string, facts: ModeAndTime): Promise<OpenDirectory> {
     const slash = path.lastIndexOf("/");
     const above = await this.open(path.slice(0, Math.max(0, slash)));
     const name = path.slice(slash + 1);
@@ -133,7 +133,7 @@ export class DirectoryTree {
     return directory;
   }
 
-  /** @throws NodeError when the name is taken */
+  /** @throws NodeError if an entry of that name exists */
   async put(path: string, built: Built): Promise<void> {
     const slash = path.lastIndexOf("/");
     const directory = await this.open(path.slice(0, Math.max(0, slash)));
@@ -144,9 +144,9 @@ export class DirectoryTree {
     await this.#entries.set(builtIn(directory), key, built);
   }
 
-  /** CIDs of everything that was put and built since the tree was empty. */
+  /** Yields the CIDs of everything that was put and built since the tree was empty. */
   *cids(): Generator<CID, void, undefined> {
-    for (const held of this.#entries.values()) if (!isOpen(held)) yield held.cid;
+    for (const entry of this.#entries.values()) if (!isOpen(entry)) yield entry.cid;
   }
 
   /** Builds a directory and everything below it: depth first by name, children before parents. */
@@ -170,7 +170,7 @@ export class DirectoryTree {
     }
   }
 
-  async #buildOne(directory: Open, settings: TreeSettings, sink: BlockSink): Promise<Built> {
+  async #buildOne(directory: OpenDirectory, settings: TreeSettings, sink: BlockSink): Promise<Built> {
     const { sharded } = settings;
     const facts = directory.facts ?? settings.facts;
     const entries = this.#built(builtIn(directory));
@@ -184,7 +184,7 @@ export class DirectoryTree {
     return buildOrdered(this.#built(list), { ...settings, sharded: true }, sink, facts);
   }
 
-  /** Removes everything; the tree can be used again. */
+  /** Removes everything. The tree can be used again. */
   async clear(): Promise<void> {
     this.#directories = 1;
     this.#path = "";
@@ -193,25 +193,27 @@ export class DirectoryTree {
     await this.#entries.clear();
   }
 
-  async #openIn(directory: Open, name: string): Promise<Open> {
+  async #openIn(directory: OpenDirectory, name: string): Promise<OpenDirectory> {
     const found = this.#entries.get(openIn(directory), name);
     if (isOpen(found)) return found;
     if (this.#entries.get(builtIn(directory), entryKey(name, this.#sharded)) !== undefined) {
-      throw new NodeError("file already exists");
+      throw failure("FILE_EXISTS");
     }
-    const made: Open = { number: this.#directories };
+    const made: OpenDirectory = { number: this.#directories };
     this.#directories += 1;
     await this.#entries.set(openIn(directory), name, made);
     return made;
   }
 
-  #level(directory: Open, path: string, name: string) {
+  #level(directory: OpenDirectory, path: string, name: string) {
     return { directory, path, name, below: this.#directoriesIn(directory) };
   }
 
-  async *#directoriesIn(directory: Open): AsyncGenerator<readonly [name: string, directory: Open], void, undefined> {
+  async *#directoriesIn(
+    directory: OpenDirectory,
+  ): AsyncGenerator<readonly [name: string, directory: OpenDirectory], void, undefined> {
     for await (const page of this.#entries.pages(openIn(directory)))
-      yield* page as readonly (readonly [string, Open])[];
+      yield* page as readonly (readonly [string, OpenDirectory])[];
   }
 
   #built(list: number) {

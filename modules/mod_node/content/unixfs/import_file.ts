@@ -12,18 +12,18 @@ export interface FileSettings extends LayoutSettings {
   readonly trickle: boolean;
 }
 
-/** What is known of a file beside its bytes. */
+/** Properties of a file other than its bytes. */
 export interface FileKnown {
-  /** Path or URL of a file with the same bytes: leaves say where in it they are. */
+  /** Path or URL of a file with the same bytes. Leaves store their offsets in that file. */
   readonly backing?: string | undefined;
-  /** Not together with raw leaves. */
+  /** Cannot be used with raw leaves. */
   readonly facts?: ModeAndTime | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Chunks, hashes and stores a file as it comes, in constant memory. The CID is the one that the
- * reference gives under the same settings.
+ * Splits, hashes and stores a file as it arrives, in constant memory. The CID is the same as that
+ * of the reference under the same settings.
  */
 export async function importFile(
   source: AsyncIterable<Uint8Array>,
@@ -32,7 +32,7 @@ export async function importFile(
   { backing, facts, signal }: FileKnown = {},
 ): Promise<FilePart> {
   const { trickle: isTrickle } = settings;
-  // In a trickle DAG even one chunk has a node above it.
+  // A trickle DAG has a node above its leaves even for one chunk.
   const leafFacts = isTrickle ? undefined : facts;
   const leafType = isTrickle ? "Raw" : "File";
   const leaves = new Leaves(source, { ...settings, leafType, backing, facts: leafFacts, signal }, sink);
@@ -43,7 +43,10 @@ export async function importFile(
   }
 }
 
-/** A symlink has a time and, as its permissions are of no use, no mode. */
+/**
+ * Imports a symlink. It may have a time. It has no mode, because permissions of symlinks are not
+ * used.
+ */
 export function importSymlink(
   target: Uint8Array,
   settings: CidSettings,

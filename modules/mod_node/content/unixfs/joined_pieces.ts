@@ -1,26 +1,29 @@
-/** Small pieces of a body, joined. */
+/** Joins small pieces of a body. */
 import { writeVarint } from "../../formats/protobuf/varint.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 
-/** A piece that is as long needs no company. */
+/** Pieces from this size on are sent alone. */
 export const MAX_JOINED_BYTES = 32 * 1024;
-/** Of one array; they go out once it is full: each piece that is sent costs, however long it is. */
+/**
+ * Size of the arrays that collect pieces. A full array is sent at once. Each piece that is sent has
+ * a cost, whatever its length.
+ */
 const ARRAY_BYTES = 64 * 1024;
-/** Milliseconds that they wait for others. */
-const MAX_HELD_MS = 500;
+/** Maximum number of milliseconds for which pieces wait for others. */
+const MAX_DELAY_MS = 500;
 
-/** The last one, which is copied. */
+/** The last varint. `add` copies it. */
 const varint = new Uint8Array(10);
 
 export class JoinedPieces {
   readonly #buffers: BufferPool | undefined;
   #full: Uint8Array[] = [];
   #last: Uint8Array | undefined;
-  /** Bytes of the last array that are filled. */
+  /** Number of bytes of the last array that are filled. */
   #at = 0;
   #since = 0;
 
-  /** With a pool, what is taken is released to it by whoever gets it. */
+  /** With a pool, the consumer of `take` releases the pieces to it. */
   constructor(buffers?: BufferPool) {
     this.#buffers = buffers;
   }
@@ -51,19 +54,19 @@ export class JoinedPieces {
     return this.#last;
   }
 
-  /** There is as much as goes out at once. */
+  /** Whether there is enough to be sent at once. */
   get isFull(): boolean {
     return this.#full.length > 0;
   }
 
-  /** It is time to send what is there. */
+  /** Whether it is time to send what was collected. */
   get isDue(): boolean {
     if (this.isFull) return true;
     if (this.#last === undefined) return false;
-    return performance.now() - this.#since >= MAX_HELD_MS;
+    return performance.now() - this.#since >= MAX_DELAY_MS;
   }
 
-  /** All that is there. */
+  /** Yields everything that was collected. */
   *take(): Generator<Uint8Array, void, undefined> {
     const pieces = this.#full;
     if (this.#last !== undefined) pieces.push(this.#last.subarray(0, this.#at));

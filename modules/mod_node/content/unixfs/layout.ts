@@ -5,11 +5,11 @@ import { type BlockSink, buildNode, type CidSettings } from "./build.ts";
 import type { FilePart, Leaves } from "./leaves.ts";
 
 export interface LayoutSettings extends CidSettings {
-  /** Links of an interior node, at least 2; `MAX_LINKS` by default. */
+  /** Maximum number of links of an interior node, at least 2; `MAX_LINKS` by default. */
   readonly maxLinks?: number | undefined;
 }
 
-/** `facts` stand on the root, unless that is a leaf, which has them already. */
+/** Lays out leaves as a DAG. The root gets `facts`, unless it is a leaf, which has them already. */
 export type Layout = (
   leaves: Leaves,
   settings: LayoutSettings,
@@ -17,18 +17,18 @@ export type Layout = (
   facts?: ModeAndTime,
 ) => Promise<FilePart>;
 
-/** Links of an interior node where nothing else is said. */
+/** Default maximum number of links of an interior node. */
 export const MAX_LINKS = 174;
-/** Subtrees of each depth in a trickle node. */
+/** Number of subtrees of each depth in a trickle node. */
 export const TRICKLE_REPEAT = 4;
 
-/** What else an interior node may hold: its own bytes come before those below it. */
+/** Other content of an interior node. Its own bytes come before those below it. */
 export interface InteriorContent extends ModeAndTime {
   readonly type: "File" | "Raw";
   readonly data?: Uint8Array | undefined;
 }
 
-/** Builds an interior node over parts of a file. */
+/** Builds an interior node above parts of a file. */
 export async function interior(
   parts: readonly FilePart[],
   settings: CidSettings,
@@ -41,7 +41,10 @@ export async function interior(
   return { ...(await buildNode({ data, links }, settings, sink)), filesize };
 }
 
-/** All leaves at one depth, nodes filled from the left; a single leaf is the file. */
+/**
+ * All leaves have the same depth, and nodes are filled from the left. A single leaf is the whole
+ * file.
+ */
 export const balanced: Layout = async (leaves, settings, sink, facts) => {
   const { maxLinks = MAX_LINKS } = settings;
   const levels: FilePart[][] = [];
@@ -66,13 +69,14 @@ export const balanced: Layout = async (leaves, settings, sink, facts) => {
 };
 
 /**
- * Leaves near the root first, then ever deeper subtrees: reading the beginning needs few blocks.
+ * Leaves near the root come first, then ever deeper subtrees: reading the beginning of a file needs
+ * few blocks.
  */
 export const trickle: Layout = (leaves, settings, sink, facts) =>
   trickleTree(leaves, settings, sink, { depthLimit: Number.POSITIVE_INFINITY, facts });
 
 export interface TrickleShape {
-  /** Subtrees are less deep than this. */
+  /** Limit of the depth: subtrees are less deep. */
   readonly depthLimit: number;
   readonly facts?: ModeAndTime | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Cuts the bytes of a file into leaves: encoded and hashed in the buffer where they were received,
- * in order, several at a time.
+ * Splits the bytes of a file into leaves. They are encoded and hashed in the buffer where they were
+ * received, in order, several at a time.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
@@ -21,31 +21,31 @@ import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts"
 
 /** A built node of a file. */
 export interface FilePart extends Built {
-  /** Bytes of the file in it and below. */
+  /** Number of bytes of the file in the node and below it. */
   readonly filesize: number;
 }
 
 export interface LeafSettings extends CidSettings {
   readonly chunker: () => Chunker;
   readonly rawLeaves: boolean;
-  /** UnixFS type of leaves that are not raw blocks: File in balanced, Raw in trickle DAGs. */
+  /** UnixFS type of leaves that are not raw blocks: File in balanced DAGs, Raw in trickle DAGs. */
   readonly leafType: "File" | "Raw";
-  /** Path or URL of a file with the same bytes; raw leaves say where in it they are. */
+  /** Path or URL of a file with the same bytes. Raw leaves store their offsets in that file. */
   readonly backing?: string | undefined;
-  /** Of the file, for a leaf that is all of it; raw leaves cannot have any. */
+  /** Mode and time of the file, for a leaf that is the whole file. Raw leaves cannot have any. */
   readonly facts?: ModeAndTime | undefined;
-  /** Aborts the work on a piece that is cut into very many leaves. */
+  /** Aborts the work on a piece that is split into very many leaves. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Bytes around a chunk for the fields of the node that it becomes. */
+/** Space around a chunk, in bytes, for the fields of the node that it becomes. */
 const HEADROOM = 16;
 const TAILROOM = 16;
-/** Leaves that are hashed or stored concurrently. */
+/** Maximum number of leaves that are hashed or stored concurrently. */
 const MAX_IN_FLIGHT = 8;
-/** Parts of pieces after which other work of the process gets its turn. */
+/** Number of pieces, or parts of them, after which other work of the process gets its turn. */
 const TURN_STEPS = 128;
-/** Size of the smallest buffer, so that more can follow a small first piece. */
+/** Size of the smallest buffer. It leaves room after a small first piece. */
 const MIN_BUFFER = 256;
 
 /** The leaves of one file, requested one after the other. */
@@ -56,21 +56,21 @@ export class Leaves {
   readonly #chunker: Chunker;
   readonly #queue: (FilePart | Promise<FilePart>)[] = [];
   #buffer = new Uint8Array(0);
-  /** The chunk that is being gathered lies from `HEADROOM` to here. */
+  /** End of the current chunk, which begins at `HEADROOM`. */
   #end = HEADROOM;
   /** The part of the last piece that belongs to later chunks. */
   #rest: Uint8Array | undefined;
   #ended = false;
   /**
-   * Buffers of full size that the sink has released: new ones for each leaf would keep the garbage
-   * collector busy.
+   * Buffers of full size that the sink has released. New buffers for each leaf would keep the
+   * garbage collector busy.
    */
   readonly #free: Uint8Array<ArrayBuffer>[] = [];
-  /** Offset of that chunk in the file. */
+  /** Offset of the current chunk in the file. */
   #offset = 0;
-  /** Pieces, or parts of them, that were looked at. */
+  /** Number of pieces, or parts of them, that were processed. */
   #steps = 0;
-  /** A chunk was emitted: there may be many more. */
+  /** Whether a chunk was emitted: there may be many more. */
   #emitted = false;
   /** The first chunk, up to `end`, while it may be the only one of a file with mode or time. */
   #first: { readonly buffer: Uint8Array<ArrayBuffer>; readonly end: number } | undefined;
@@ -87,24 +87,24 @@ export class Leaves {
     return HEADROOM + this.#chunker.maxLength + TAILROOM;
   }
 
-  /** Whether `next` will give a leaf. */
+  /** Whether `next` will return a leaf. */
   async more(): Promise<boolean> {
     if (this.#isWanting) await this.#fill();
     return this.#queue.length > 0;
   }
 
-  /** The next leaf; undefined at the end. */
+  /** Returns the next leaf; undefined at the end. */
   async next(): Promise<FilePart | undefined> {
     if (this.#isWanting) await this.#fill();
     return this.#queue.shift();
   }
 
-  /** A leaf without bytes, which an empty file consists of. */
+  /** Returns a leaf without bytes: an empty file consists of it. */
   empty(): FilePart | Promise<FilePart> {
     return this.#build(new Uint8Array(HEADROOM + TAILROOM), HEADROOM, 0, this.#settings.facts);
   }
 
-  /** To be called when the file is not read to its end. */
+  /** To be called if the file is not read to its end. */
   async close(): Promise<void> {
     await this.#source.return?.();
     if (this.#queue.length > 0) await Promise.allSettled(this.#queue);
@@ -120,7 +120,8 @@ export class Leaves {
       this.#rest = undefined;
       if (piece === undefined) this.#finish();
       else this.#take(piece);
-      // Small leaves are hashed and stored without any wait, and a piece can be cut into very many.
+      // Small leaves are hashed and stored without any wait, and a piece may be split into very
+      // many of them. So other work gets its turn from time to time.
       this.#steps += 1;
       if (this.#steps % TURN_STEPS !== 0) continue;
       await nextTurn();
@@ -139,7 +140,7 @@ export class Leaves {
     this.#reserve(before + taken);
     this.#buffer.set(taken === piece.length ? piece : piece.subarray(0, taken), before);
     const cut = this.#chunker.cut(this.#buffer, HEADROOM, before + taken);
-    // Both would loop for ever.
+    // Both cases would loop forever.
     if (cut < 0 ? taken === 0 && piece.length > 0 : cut <= HEADROOM) throw new Error("the chunker makes no progress");
     if (cut < 0) {
       this.#end = before + taken;
@@ -159,9 +160,8 @@ export class Leaves {
   }
 
   /**
-   * Makes room for a chunk up to `end`. The buffer grows by doubling for the first chunk and has
-   * full size for later ones: small files also come in several pieces, and do not deserve a large
-   * buffer.
+   * Makes room for a chunk up to `end`. For the first chunk the buffer grows by doubling; for later
+   * chunks it has full size. Small files also arrive in several pieces, and need no large buffer.
    */
   #reserve(end: number): void {
     if (end + TAILROOM <= this.#buffer.length) return;
@@ -206,14 +206,16 @@ export class Leaves {
       const part = { cid, size: bytes.length, filesize };
       return stored === undefined ? part : stored.then(() => part);
     };
-    // Small leaves are hashed and stored at once: a promise for each would cost as much.
+    // Small leaves are hashed and stored synchronously, because promises would cost as much time as
+    // that work.
     const cid = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
     return cid instanceof Promise ? cid.then(store) : store(cid);
   }
 }
 
 /**
- * The node of the chunk from `HEADROOM` to `end`: a part of the buffer, unless it has mode or time.
+ * Returns the node of the chunk from `HEADROOM` to `end`. The node is a part of the buffer, unless
+ * it has mode or time.
  */
 function encodeLeaf(
   buffer: Uint8Array,
@@ -227,7 +229,7 @@ function encodeLeaf(
   return encodePb({ data: encodeUnixfs({ ...facts, type, data, filesize: chunk.length }), links: [] });
 }
 
-/** Writes the dag-pb and UnixFS fields around the chunk; gives the bytes of the node. */
+/** Writes the dag-pb and UnixFS fields around the chunk. Returns the bytes of the node. */
 function wrapChunk(buffer: Uint8Array, end: number, type: number): Uint8Array {
   const length = end - HEADROOM;
   const sizeLength = varintLength(length);

@@ -1,24 +1,24 @@
-/** Decodes a block of a UnixFS DAG: codec and UnixFS message at once. */
+/** Decodes a block of a UnixFS DAG: its codec and its UnixFS message in one step. */
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { decodePb, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { decodeUnixfs, type Unixfs } from "../../formats/unixfs/format.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 
 export interface UnixfsNode {
   readonly cid: CID;
-  /** Bytes of the block. */
+  /** Size of the block in bytes. */
   readonly length: number;
   readonly links: readonly PbLink[];
-  /** A raw block is a File with data. */
+  /** A raw block counts as a File with data. */
   readonly unixfs: Unixfs;
 }
 
-/** Nodes with at least this many links are decoded once while their bytes are referenced. */
+/** Nodes with at least this many links are decoded once while their bytes are in memory. */
 const MIN_CACHED_LINKS = 2;
 const decoded = new WeakMap<Uint8Array, UnixfsNode>();
 
-/** Undefined when the codec or the data is not that of a UnixFS DAG. */
+/** Returns undefined if codec or data are not those of a UnixFS DAG. */
 export function unixfsNode(cid: CID, bytes: Uint8Array): UnixfsNode | undefined {
   if (cid.code === raw) {
     const unixfs = { type: "File", data: bytes, filesize: bytes.length, blocksizes: [] } as const;
@@ -42,16 +42,16 @@ export function unixfsNode(cid: CID, bytes: Uint8Array): UnixfsNode | undefined 
 export const isDirectory = ({ unixfs }: UnixfsNode): boolean =>
   unixfs.type === "Directory" || unixfs.type === "HAMTShard";
 
-/** Bytes of a file, or of the target of a symlink. */
+/** Size in bytes of a file, or of the target of a symlink. */
 export const fileSize = ({ unixfs }: UnixfsNode): number =>
   unixfs.type === "Symlink" ? (unixfs.data?.length ?? 0) : (unixfs.filesize ?? unixfs.data?.length ?? 0);
 
-/** Whether it says how much of the file is below each link. */
+/** Whether the node has the size of the part of the file below each link. */
 export const isSized = ({ links, unixfs }: UnixfsNode): boolean => links.length === (unixfs.blocksizes?.length ?? 0);
 
-/** @throws NodeError for a block that is no part of a file */
+/** @throws NodeError for a block that is not part of a file */
 export function partOfFile(cid: CID, bytes: Uint8Array): UnixfsNode {
   const node = unixfsNode(cid, bytes);
   if (node !== undefined && (node.unixfs.type === "File" || node.unixfs.type === "Raw")) return node;
-  throw new NodeError(`${cid} is not a part of a file`);
+  throw failure("UNIXFS_PART_INVALID", { cid: String(cid) });
 }

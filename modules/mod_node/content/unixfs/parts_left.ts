@@ -1,7 +1,4 @@
-/**
- * What is left of a file while it is read: the parts whose turn comes next, of which some are
- * requested ahead.
- */
+/** The parts of a file that are still to be read, in order. Some of them are requested ahead. */
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { detachedCid, isLarge } from "../../formats/cid/detached.ts";
@@ -13,63 +10,67 @@ import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { isSized, partOfFile, type UnixfsNode, unixfsNode } from "./node.ts";
 
 /**
- * What is read ahead, since every request to a peer costs a round trip: `blocks` blocks, and of
- * small ones as many more as make `bytes`, up to `maxBlocks`; several times as much of what comes
- * quickly from far away (`Readahead.reach`). Half of it fills two large messages of a peer near by,
- * so that the other half can be on its way. Of large blocks that the system has in memory only one
- * is read ahead: the processor still has its bytes when they are sent.
+ * The base amount that is read ahead, because every request to a peer costs a round trip: `blocks`
+ * blocks, or more small ones until they have `bytes`, up to `maxBlocks`. A multiple of it is read
+ * ahead if blocks arrive quickly from distant peers (`Readahead.reach`). Half of it fills two large
+ * messages of a nearby peer, so that the other half can be in transit. Only one large block is read
+ * ahead if the system has it in memory: the processor cache then still has its bytes when they are
+ * sent.
  */
 const READAHEAD = { blocks: 8, bytes: 4 * 1024 * 1024, maxBlocks: 256 };
 /**
- * Part of these that are requested together, once as many have come: neighbours in the store are
- * then read in one go.
+ * Part of that amount that is requested together, once as much was used: one read then fetches
+ * neighbours in the store.
  */
 const REFILL = 1 / 2;
 /**
- * Part of the requested blocks that are read until those are looked at again, where there was no
- * more to request.
+ * Part of the requested blocks that must be used until more are requested, if nothing more could be
+ * requested before.
  */
 const LOOKED_AT_AGAIN = 1 / 8;
 /**
- * Bytes of a block from which on reading it alone costs no more than reading it together with its
- * neighbours.
+ * Size of a block, in bytes, from which on reading it alone costs no more than reading it together
+ * with its neighbours.
  */
 const LARGE_PART = 64 * 1024;
-/** Whether that many blocks and bytes are as much as is to be read ahead, or `times` as much. */
+/** Whether that many blocks and bytes are enough, for a multiple of the base amount. */
 const isEnough = ({ blocks, bytes }: { readonly blocks: number; readonly bytes: number }, times: number): boolean =>
   blocks >= READAHEAD.blocks * times && (bytes >= READAHEAD.bytes * times || blocks >= READAHEAD.maxBlocks * times);
 
 const lengthOf = ({ length }: { readonly length: number }): number => length;
 
 /** A subtree that holds `size` bytes of the file, from offset `start` on. */
-export interface Part {
+export interface UnreadPart {
   readonly cid: CID;
   readonly start: number;
   readonly size: number;
 }
 
-/** Parts below a node that come later: of very many only some are spelled out at a time. */
+/**
+ * The remaining parts below a node. If a node has very many parts, only some of them are expanded
+ * at a time.
+ */
 export interface LaterParts {
-  /** The node, which is read again: of thousands of readers each would else hold all of it. */
+  /** The node. It is read again, because thousands of readers would otherwise keep it in memory. */
   readonly of: CID;
-  /** The root, which is held anyway. */
+  /** The root, which stays in memory anyway. */
   readonly root: UnixfsNode | undefined;
-  /** Of the next link. */
+  /** Index of the next link. */
   readonly index: number;
-  /** Where in the file that begins. */
+  /** Offset in the file where the next link begins. */
   readonly start: number;
 }
 
-/** Parts that are spelled out at a time; more than are read ahead. */
+/** Maximum number of parts that are expanded at a time. It is more than what is read ahead. */
 const MAX_PARTS = 512;
 
 /**
- * The next parts below a node that overlap the range `from` to `to`, in order; the last may stand
- * for all others.
+ * Returns the next parts below a node that overlap the range `from` to `to`, in order. The last may
+ * stand for all remaining parts.
  */
-function partsOf(node: UnixfsNode, later: LaterParts, from: number, to: number): (Part | LaterParts)[] {
+function partsOf(node: UnixfsNode, later: LaterParts, from: number, to: number): (UnreadPart | LaterParts)[] {
   const { links, unixfs } = node;
-  const parts: (Part | LaterParts)[] = [];
+  const parts: (UnreadPart | LaterParts)[] = [];
   let at = later.start;
   for (let { index } = later; index < links.length && at < to; index += 1) {
     if (parts.length === MAX_PARTS) {
@@ -83,7 +84,7 @@ function partsOf(node: UnixfsNode, later: LaterParts, from: number, to: number):
   return parts;
 }
 
-export interface Reading {
+export interface RangeReading {
   readonly from: number;
   readonly to: number;
   readonly read: ReadBlock;
@@ -91,27 +92,29 @@ export interface Reading {
 }
 
 /**
- * What is read of a leaf that is its bytes and nothing else, and is not all within the range;
- * undefined for all others.
+ * Returns the bytes to read of a raw leaf that is only partly within the range. Returns undefined
+ * for all other parts.
  */
-export function spanOf({ cid, start, size }: Part, { from, to, read }: Reading): Span | undefined {
+export function spanOf({ cid, start, size }: UnreadPart, { from, to, read }: RangeReading): Span | undefined {
   const isWhole = start >= from && start + size <= to;
   if (isWhole || cid.code !== raw || read.part === undefined) return undefined;
   return { from: Math.max(0, from - start), to: to - start };
 }
 
 /**
- * The bytes themselves where they are at hand; small blocks that are read together are better read
- * in one go.
+ * Reads a part; without a promise if it is available. Small blocks always return a promise, so that
+ * they are read together.
  */
-function readPart(part: Part, reading: Reading): Uint8Array | Promise<Uint8Array> {
+function readPart(part: UnreadPart, reading: RangeReading): Uint8Array | Promise<Uint8Array> {
   const { read } = reading;
   const span = spanOf(part, reading);
   const some = span && read.part?.(part.cid, span);
   return some ?? (part.size >= LARGE_PART ? readOrReject(read, part.cid) : read(part.cid));
 }
 
-/** What fails is told when the turn of the block comes, which may be read ahead. */
+/**
+ * Returns errors as rejections: the block may be read ahead, and the error must wait for its turn.
+ */
 function readOrReject(read: ReadBlock, cid: CID): Uint8Array | Promise<Uint8Array> {
   try {
     return readSoon(read, cid);
@@ -120,8 +123,11 @@ function readOrReject(read: ReadBlock, cid: CID): Uint8Array | Promise<Uint8Arra
   }
 }
 
-/** As `partsOf`, of what was not spelled out before. */
-async function partsLater(later: LaterParts, { from, to, read, buffers }: Reading): Promise<(Part | LaterParts)[]> {
+/** Like `partsOf`, for the parts that were not expanded before. */
+async function partsLater(
+  later: LaterParts,
+  { from, to, read, buffers }: RangeReading,
+): Promise<(UnreadPart | LaterParts)[]> {
   if (later.root !== undefined) return partsOf(later.root, later, from, to);
   const bytes = await read(later.of);
   const parts = partsOf(partOfFile(later.of, bytes), later, from, to);
@@ -137,30 +143,30 @@ async function releaseTo(buffers: BufferPool | undefined, coming: Uint8Array | P
 
 export class PartsLeft {
   readonly #root: UnixfsNode;
-  readonly #reading: Reading;
-  readonly #requested = new Readahead<Part, Uint8Array>(lengthOf, {
+  readonly #reading: RangeReading;
+  readonly #requested = new Readahead<UnreadPart, Uint8Array>(lengthOf, {
     bytes: READAHEAD.bytes,
     blocks: READAHEAD.maxBlocks,
   });
-  /** How many of the parts that come next have been requested, and their bytes. */
+  /** Number and bytes of the next parts that have been requested. */
   #next = { blocks: 0, bytes: 0 };
-  /** Of these blocks, how many are left when more are requested at the earliest. */
+  /** Number of requested blocks at which more are requested. */
   #lookAgainAt = 0;
-  /** The last is the next. */
-  readonly #stack: (Part | LaterParts)[] = [];
+  /** The next part is the last element. */
+  readonly #stack: (UnreadPart | LaterParts)[] = [];
 
-  constructor(root: UnixfsNode, reading: Reading) {
+  constructor(root: UnixfsNode, reading: RangeReading) {
     this.#root = root;
     this.#reading = reading;
   }
 
-  /** The part whose turn it is, to be read or spelled out; undefined at the end. */
-  take(): Part | LaterParts | undefined {
+  /** Removes the next part, which must be read or expanded; undefined at the end. */
+  take(): UnreadPart | LaterParts | undefined {
     return this.#stack.pop();
   }
 
-  /** The bytes of a part that was taken, behind which others are requested. */
-  read(part: Part): Uint8Array | Promise<Uint8Array> {
+  /** Returns the bytes of a part that was taken, and requests further parts. */
+  read(part: UnreadPart): Uint8Array | Promise<Uint8Array> {
     const ahead = this.#requested.take(part);
     if (ahead !== undefined) {
       this.#next.blocks -= 1;
@@ -175,31 +181,31 @@ export class PartsLeft {
     this.#push(await partsLater(later, this.#reading));
   }
 
-  /** The parts below a node, whose own bytes begin at `start`, come next. */
+  /** Adds the parts below a node, whose own bytes begin at `start`. They come next. */
   enter(node: UnixfsNode, start: number): void {
     this.#push(this.#partsBelow(node, start));
   }
 
-  /** Nobody reads on. */
+  /** To be called when the reader stops. */
   end(): void {
     for (const coming of this.#requested.end()) void releaseTo(this.#reading.buffers, coming);
   }
 
-  #push(parts: readonly (Part | LaterParts)[]): void {
+  #push(parts: readonly (UnreadPart | LaterParts)[]): void {
     for (const part of parts.toReversed()) this.#stack.push(part);
     if (parts.length > 0) this.#next = { blocks: 0, bytes: 0 };
   }
 
-  #partsBelow(node: UnixfsNode, start: number): (Part | LaterParts)[] {
+  #partsBelow(node: UnixfsNode, start: number): (UnreadPart | LaterParts)[] {
     const [first] = node.links;
-    // Whoever gets the bytes of the node itself may release its block.
+    // The consumer of the node's own bytes may release its block.
     if (first === undefined) return [];
     const { from, to, buffers } = this.#reading;
     const isRoot = node === this.#root;
     const below = start + (node.unixfs.data?.length ?? 0);
     const later = { of: detachedCid(node.cid), root: isRoot ? node : undefined, index: 0, start: below };
     const { bytes } = first.cid.multihash;
-    // CIDs of parts are views of a block that is not large. The root may be read from again.
+    // CIDs of parts are views of the block if it is not large. The root may be read again.
     if (isRoot || !isLarge(bytes)) buffers?.retain(bytes);
     return partsOf(node, later, from, to);
   }
@@ -213,15 +219,15 @@ export class PartsLeft {
   }
 
   /**
-   * Adds to `next` what is requested of the parts that come next, until it is enough or nothing
-   * more can be requested now.
+   * Adds to `next` those of the next parts that are requested, until it is enough or nothing more
+   * can be requested now.
    */
   #requestUpTo(reach: number, next: { blocks: number; bytes: number }): void {
     const requested = this.#requested;
     for (let at = this.#stack.length - 1; at >= 0 && !isEnough(next, reach); at -= 1) {
-      const part = this.#stack[at] as Part | LaterParts;
+      const part = this.#stack[at] as UnreadPart | LaterParts;
       if (!("cid" in part)) return;
-      // Sizes that are said may be wrong: the first few tell.
+      // Claimed sizes may be wrong. The first few blocks show the real ones.
       if (requested.isUntried && requested.size >= READAHEAD.blocks) return;
       const below = this.#partsOfNext(part);
       if (below !== undefined) {
@@ -229,19 +235,19 @@ export class PartsLeft {
         at += below.length;
         continue;
       }
-      if (!requested.has(part) && !requested.ask(part, part.size, () => readPart(part, this.#reading))) return;
+      if (!requested.has(part) && !requested.request(part, part.size, () => readPart(part, this.#reading))) return;
       next.blocks += 1;
       next.bytes += requested.bytesOf(part.size);
-      if (requested.held(part) !== undefined) return;
+      if (requested.atHand(part) !== undefined) return;
     }
   }
 
   /**
-   * The parts below one that has come before its turn and is nothing but a node above them;
-   * undefined for any other.
+   * Returns the parts below a part that has arrived early and is an interior node without bytes of
+   * its own. Returns undefined for any other part.
    */
-  #partsOfNext(part: Part): (Part | LaterParts)[] | undefined {
-    const bytes = this.#requested.came(part);
+  #partsOfNext(part: UnreadPart): (UnreadPart | LaterParts)[] | undefined {
+    const bytes = this.#requested.received(part);
     if (bytes === undefined || bytes.length >= part.size || part.cid.code === raw) return undefined;
     const node = unixfsNode(part.cid, bytes);
     const isInner = node?.unixfs.type === "File" && node.links.length > 0 && isSized(node);

@@ -1,35 +1,35 @@
-/** Reading files: any range, with readahead. */
+/** Reads ranges of files, with readahead. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { fileSize, isDirectory, isSized, partOfFile, type UnixfsNode } from "./node.ts";
-import { PartsLeft, type Reading, spanOf } from "./parts_left.ts";
+import { PartsLeft, type RangeReading, spanOf } from "./parts_left.ts";
 
 export interface ReadRange {
-  /** First byte to read. */
+  /** Offset of the first byte to read. */
   readonly offset?: number | undefined;
-  /** Bytes to read at most. */
+  /** Maximum number of bytes to read. */
   readonly length?: number | undefined;
 }
 
 export interface ReadFileOptions extends ReadRange {
   /**
-   * The pool that `read` takes its buffers from. Whoever consumes the pieces releases each to it
-   * after use.
+   * The pool that `read` takes its buffers from. The consumer of the pieces releases each of them
+   * to the pool after use.
    */
   readonly buffers?: BufferPool | undefined;
 }
 
-/** Parts after which other work of the process gets its turn. */
+/** Number of parts after which other work of the process gets its turn. */
 const TURN_PARTS = 256;
 
 /**
- * The data of the leaves below a node that does not say their sizes, as of one that
- * `object/patch/add-link` made: nobody can tell where an offset is. As in the reference, data of
- * nodes with links is left out.
+ * Yields the data of the leaves below a node that does not have their sizes, for example after
+ * `object/patch/add-link`. Offsets cannot be found there. As in the reference, data of nodes with
+ * links is left out.
  */
 async function* leavesOf(
   root: UnixfsNode,
@@ -54,11 +54,11 @@ async function* leavesOf(
   }
 }
 
-const notSeekable = () => new NodeError("file does not support seeking");
+const notSeekable = () => failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "file does not support seeking" });
 
 /**
- * The bytes of a node itself, which begin at `start`, as far as they are within the range;
- * undefined when none is.
+ * Returns the own bytes of a node, which begin at `start`, as far as they are within the range.
+ * Returns undefined if none is.
  */
 function dataIn({ unixfs: { data } }: UnixfsNode, start: number, from: number, to: number): Uint8Array | undefined {
   if (data === undefined || data.length === 0 || start >= to || start + data.length <= from) return undefined;
@@ -66,11 +66,11 @@ function dataIn({ unixfs: { data } }: UnixfsNode, start: number, from: number, t
 }
 
 /**
- * The bytes of a file, or the target of a symlink, piece by piece in constant memory. Blocks beyond
- * the range are not read.
+ * Yields the bytes of a file, or the target of a symlink, in constant memory. Blocks beyond the
+ * range are not read.
  *
- * @throws NodeError IS_DIRECTORY at once; later for a block that is missing or not part of a file:
- *   what was yielded before that is correct
+ * @throws NodeError IS_DIRECTORY at once; later for a block that is missing or not part of a file.
+ * The bytes that were yielded before that are correct
  */
 export function readFile(
   root: UnixfsNode,
@@ -91,7 +91,7 @@ async function* pieces(
     yield* leavesOf(root, read, { length, buffers });
     return;
   }
-  const range: Reading = { from: offset, to: Math.min(offset + length, fileSize(root)), read, buffers };
+  const range: RangeReading = { from: offset, to: Math.min(offset + length, fileSize(root)), read, buffers };
   const { from, to } = range;
   if (from >= to) return;
   const left = new PartsLeft(root, range);
@@ -105,8 +105,8 @@ async function* pieces(
   try {
     yield* enter(root, 0);
     for (let part = left.take(), steps = 1; part !== undefined; part = left.take(), steps += 1) {
-      // Whoever leaves is heard, also when sizes that are wrong lead through nodes in memory and to
-      // no bytes.
+      // Gives the event loop a turn, so that a disconnection of the client is noticed even if wrong
+      // sizes lead through many nodes that have no bytes of the range.
       if (steps % TURN_PARTS === 0) await nextTurn();
       if (!("cid" in part)) {
         await left.spellOut(part);

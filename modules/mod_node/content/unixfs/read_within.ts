@@ -1,22 +1,22 @@
-/** A range of a file that is part of a single leaf: without the means for many. */
+/** Reads a range of a file that lies within a single leaf, without the overhead of reading many. */
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { isDirectory, isSized, partOfFile, type UnixfsNode } from "./node.ts";
 
-/** Bytes of the longest block: what stands for more has others below it. */
+/** Maximum size of a block in bytes. A node with more bytes has other blocks below it. */
 const MAX_BLOCK_BYTES = 2 * 1024 * 1024;
 
 export interface RangeReaders {
-  /** Of the leaf. */
+  /** Reads the leaf. */
   readonly read: ReadBlock;
-  /** Of the nodes on the way, whose blocks nobody releases. */
+  /** Reads the nodes on the path. Their blocks are not released. */
   readonly readNode: ReadBlock;
 }
 
 /**
- * The bytes of such a range; undefined for any other, or where nobody can tell without reading
- * more: that is for `readFile`.
+ * Returns the bytes of such a range. Returns undefined for any other range, and if more blocks
+ * would be needed to find it: the caller then uses `readFile`.
  *
  * @throws NodeError for a block that is missing or not part of a file
  */
@@ -43,8 +43,8 @@ export async function readWithin(
 }
 
 /**
- * A link of a node that begins at `start`, if all of a range is below it: with its bytes of the
- * file, from `start` on.
+ * Returns the link below a node that contains the whole range, with its offset and size in the
+ * file. The node begins at `start`.
  */
 function partAround(
   node: UnixfsNode,

@@ -1,45 +1,45 @@
 /**
- * Sharded directories: names are spread over a trie by their hash ("HAMT" of the "UnixFS
+ * Sharded directories: a trie distributes names by their hash ("HAMT" of the "UnixFS
  * specification").
  */
 import { murmur3128 } from "@multiformats/murmur3";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import { textBytes } from "../../util/byte_text.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type BlockSink, type Built, buildNode, type CidSettings } from "./build.ts";
 
 export const MURMUR3_CODE = 0x22;
-/** Slots of a shard where nothing else is said. */
+/** Default number of slots of a shard. */
 export const SHARD_WIDTH = 256;
-/** Bytes of the hash of a name that count. */
+/** Number of bytes of the hash that are used. */
 const HASH_LENGTH = 8;
 
 /**
- * The hash of a name, which leads through a HAMT of any fan-out: sorted by it, entries have the
- * order of the HAMT.
+ * Returns the hash of a name, which is its path through a HAMT of any fan-out. Entries that are
+ * sorted by it have the order of the HAMT.
  */
 export function shardPath(name: string): Uint8Array {
   return (murmur3128.encode(textBytes(name)) as Uint8Array).subarray(0, HASH_LENGTH);
 }
 
-/** Digits before the names of links in a shard of so many slots. */
+/** Number of digits before the names of links in a shard with that many slots. */
 export const digitsFor = (fanout: number): number => (fanout === SHARD_WIDTH ? 2 : (fanout - 1).toString(16).length);
 
-/** Whether a shard can have so many slots. */
+/** Whether a shard can have that many slots. */
 export function isFanout(fanout: number): boolean {
   const bits = Math.log2(fanout);
   return Number.isInteger(bits) && bits >= 3 && bits <= 10;
 }
 
 /**
- * The slot at each level of a HAMT.
+ * Returns the slot at each level of a HAMT.
  *
- * @throws NodeError for a fan-out that is no power of two from 8 to 1024
+ * @throws NodeError for a fan-out that is not a power of two from 8 to 1024
  */
 export function slotsAlong(path: Uint8Array, fanout: number): ArrayLike<number> {
   if (fanout === SHARD_WIDTH) return path;
-  if (!isFanout(fanout)) throw new NodeError(`a shard of ${fanout} slots`);
+  if (!isFanout(fanout)) throw failure("UNIXFS_INVALID", { reason: `a shard of ${fanout} slots` });
   const bits = Math.log2(fanout);
   const hash = Buffer.from(path).readBigUInt64BE();
   const width = HASH_LENGTH * 8;
@@ -48,11 +48,11 @@ export function slotsAlong(path: Uint8Array, fanout: number): ArrayLike<number> 
   );
 }
 
-/** Upper-case digits, with which the links of a slot begin. */
+/** Upper-case digits at the beginning of the names of a slot's links. */
 export const slotPrefix = (slot: number, fanout = SHARD_WIDTH): string =>
   slot.toString(16).toUpperCase().padStart(digitsFor(fanout), "0");
 
-/** The bit field of used slots: big-endian, without leading zero bytes. */
+/** Encodes the bit field of used slots: big-endian, without leading zero bytes. */
 function slotBits(slots: Iterable<number>, fanout: number): Uint8Array {
   const bits = new Uint8Array(fanout / 8);
   for (const slot of slots) {
@@ -64,13 +64,13 @@ function slotBits(slots: Iterable<number>, fanout: number): Uint8Array {
 }
 
 export interface ShardSettings extends CidSettings {
-  /** Slots of a shard; `SHARD_WIDTH` by default. */
+  /** Number of slots of a shard; `SHARD_WIDTH` by default. */
   readonly fanout?: number | undefined;
 }
 
 /**
- * Builds a shard over links that have the digits of their slots. Mode and time are for the first
- * shard of a directory alone.
+ * Builds a shard from links whose names begin with the digits of their slots. Only the first shard
+ * of a directory has mode and time.
  */
 export function buildShard(
   links: readonly PbLink[],
@@ -87,22 +87,22 @@ export function buildShard(
   return buildNode({ data, links }, settings, sink);
 }
 
-/** The number of levels at which two entries have the same slot. */
+/** Number of levels at which two entries have the same slot. */
 function sharedDepth(one: ArrayLike<number>, other: ArrayLike<number>): number {
   let depth = 0;
   while (depth < one.length && one[depth] === other[depth]) depth += 1;
-  if (depth === one.length) throw new NodeError("sharded directory too deep");
+  if (depth === one.length) throw failure("SHARD_TOO_DEEP");
   return depth;
 }
 
-interface Entry {
+interface ShardEntry {
   readonly link: PbLink;
   readonly slots: ArrayLike<number>;
 }
 
 /**
- * Builds a HAMT from links in its order, with distinct names. Only the shards on the way to the
- * last link are held; each is handed to the sink when it is complete.
+ * Builds a HAMT from links in its order, with distinct names. Only the shards on the path to the
+ * last link stay in memory. Each shard is passed to the sink when it is complete.
  */
 export class ShardBuilder {
   readonly #settings: ShardSettings;
@@ -110,8 +110,8 @@ export class ShardBuilder {
   readonly #sink: BlockSink;
   /** Links of the open shards, from the root down. */
   readonly #open: PbLink[][] = [[]];
-  #last: Entry | undefined;
-  /** Levels that the last entry shares with the one before it. */
+  #last: ShardEntry | undefined;
+  /** Number of levels that the last entry shares with the one before it. */
   #shared = 0;
 
   constructor(settings: ShardSettings, sink: BlockSink) {
@@ -121,9 +121,9 @@ export class ShardBuilder {
   }
 
   /**
-   * `path` is the `shardPath` of its name. Callers await what it returns.
+   * Adds a link; `path` is the `shardPath` of its name. Callers await the result.
    *
-   * @throws NodeError when it would need more levels than a HAMT has
+   * @throws NodeError when more levels would be needed than a HAMT has
    */
   add(link: PbLink, path: Uint8Array): Promise<void> | undefined {
     const entry = { link, slots: slotsAlong(path, this.#fanout) };
@@ -131,7 +131,7 @@ export class ShardBuilder {
     this.#last = entry;
     if (last === undefined) return undefined;
     const shared = sharedDepth(last.slots, entry.slots);
-    this.#place(last, Math.max(this.#shared, shared));
+    this.#append(last, Math.max(this.#shared, shared));
     this.#shared = shared;
     return this.#open.length - 1 > shared ? this.#close(last.slots, shared) : undefined;
   }
@@ -139,19 +139,21 @@ export class ShardBuilder {
   async end(facts?: ModeAndTime): Promise<Built> {
     const last = this.#last;
     if (last !== undefined) {
-      this.#place(last, this.#shared);
+      this.#append(last, this.#shared);
       await this.#close(last.slots, 0);
     }
     return buildShard(this.#open[0] as PbLink[], this.#settings, this.#sink, facts);
   }
 
-  /** An entry is in the first shard where no other entry has its slot. */
-  #place({ link, slots }: Entry, depth: number): void {
+  /**
+   * Adds an entry to the open shard at a depth: the first one where no other entry has its slot.
+   */
+  #append({ link, slots }: ShardEntry, depth: number): void {
     while (this.#open.length <= depth) this.#open.push([]);
     this.#open[depth]?.push({ ...link, name: slotPrefix(slots[depth] as number, this.#fanout) + link.name });
   }
 
-  /** Hands the shards below a depth to the sink. */
+  /** Passes the shards below a depth to the sink. */
   async #close(slots: ArrayLike<number>, depth: number): Promise<void> {
     while (this.#open.length - 1 > depth) {
       const built = await buildShard(this.#open.pop() as PbLink[], this.#settings, this.#sink);

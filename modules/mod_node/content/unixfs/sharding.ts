@@ -1,38 +1,43 @@
-/** When a directory is spread over several blocks. */
+/** Decides when a directory is split into several blocks. */
 
 import { encodeLink, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { byteLength } from "../../util/byte_text.ts";
 
-/** What counts as the size of a directory: names and CIDs of its links, its block, or nothing. */
+/**
+ * How the size of a directory is measured: names and CIDs of its links, its block, or not at all.
+ */
 export const sizeEstimates = ["links", "block", "disabled"] as const;
 export type SizeEstimate = (typeof sizeEstimates)[number];
 
-/** A directory that exceeds one of these is sharded, and one that no longer does is plain again. */
+/**
+ * A directory that exceeds one of these limits is sharded. When it no longer exceeds any, it
+ * becomes plain again.
+ */
 export interface ShardLimits {
   readonly estimate: SizeEstimate;
-  /** Bytes, as `estimate` counts them. */
+  /** Maximum number of bytes, as `estimate` counts them. */
   readonly threshold: number;
-  /** Entries; 0 for any number. */
+  /** Maximum number of entries; 0 for no limit. */
   readonly maxLinks: number;
 }
 
-/** True: every directory that has entries, as `Experimental.ShardingEnabled` says. */
+/** `true` shards every directory that has entries, as `Experimental.ShardingEnabled` does. */
 export type Sharding = boolean | ShardLimits;
 
-/** The size of a directory as its entries come and go. */
+/** Tracks the size of a directory while entries are added and removed. */
 export class DirectorySize {
   #links = 0;
-  /** Of names and CIDs. */
+  /** Bytes of names and CIDs. */
   #bytes = 0;
-  /** Of the block that holds all of it. */
+  /** Size of the block if the whole directory were in one block. */
   #block: number;
 
-  /** `empty`: bytes of its block without links. */
+  /** @param empty bytes of the block without links */
   constructor(empty: number) {
     this.#block = empty;
   }
 
-  /** `encoded`: bytes of the link in the block. */
+  /** @param encoded bytes of the link in the block */
   add(link: PbLink, encoded = encodeLink(link).length): void {
     this.#count(link, encoded, 1);
   }

@@ -7,7 +7,7 @@ import { type PlainEntry, padding, writeEntry } from "../../formats/tar/write.ts
 import type { UnixTime } from "../../formats/unixfs/format.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { byteText, textBytes } from "../../util/byte_text.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { Readahead } from "../dag/readahead.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { JoinedPieces, MAX_JOINED_BYTES } from "./joined_pieces.ts";
@@ -17,42 +17,43 @@ import { openFile } from "./open.ts";
 import { readFile } from "./read.ts";
 import { unixNow } from "./times.ts";
 
-/** Entries after which other work of the process gets its turn. */
+/** Number of entries after which other work of the process gets its turn. */
 const TURN_ENTRIES = 256;
 const none = new Uint8Array();
 const trailer = new Uint8Array(2 * blockSize);
 
 /**
- * The text of later versions of the reference: unpacking such an archive could overwrite other
+ * The text of later versions of the reference. Unpacking such an archive could overwrite other
  * files.
  */
 const outside = "relative UnixFS paths outside the root are not allowed, use CAR instead";
 
-/** Names are text. */
-interface Entry extends Omit<PlainEntry, "linkname"> {
+/** An entry with its names as text instead of bytes. */
+interface TextEntry extends Omit<PlainEntry, "linkname"> {
   readonly target?: string;
 }
 
 export interface TarOptions {
   /**
-   * The pool that `read` takes its buffers from: whoever consumes the pieces releases each to it.
+   * The pool that `read` takes its buffers from. The consumer of the pieces releases each of them
+   * to the pool.
    */
   readonly buffers?: BufferPool | undefined;
   /**
-   * Entries without a time get the present one with the fraction of its second, which takes a block
-   * more.
+   * Entries without a time get the current time with its fraction of a second. That needs one more
+   * block per entry.
    */
   readonly exactNow?: boolean | undefined;
-  /** Times have no fraction of their second. */
+  /** Whether times are written without their fraction of a second. */
   readonly wholeSeconds?: boolean | undefined;
 }
 
 /**
- * `name` is the name of the root; only a few blocks of a file, the first blocks of some entries
- * that follow, and one node of each level above are held.
+ * Writes an archive; `name` is the name of the root. Only a few blocks of a file, the first blocks
+ * of some following entries, and one node of each level above stay in memory.
  *
- * @throws NodeError at an entry that would be unpacked outside of the root; what was yielded before
- * that is correct
+ * @throws NodeError at an entry that would be unpacked outside of the root. The bytes that were
+ * yielded before are correct
  */
 export async function* exportTar(
   root: UnixfsNode,
@@ -61,7 +62,7 @@ export async function* exportTar(
   { buffers, exactNow = false, wholeSeconds = false }: TarOptions = {},
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const out = new JoinedPieces(buffers);
-  const opened = new Readahead<Coming, UnixfsNode>(({ length }) => length);
+  const opened = new Readahead<ComingEntry, UnixfsNode>(({ length }) => length);
   const ahead: Ahead = { read, readShard: keeping(read, buffers), buffers, opened, exactNow, wholeSeconds };
   try {
     yield* writeTar(root, name, ahead, out);
@@ -81,17 +82,18 @@ async function* writeTar(
   ahead: Ahead,
   out: JoinedPieces,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const levels: Level[] = [];
+  const levels: TarLevel[] = [];
   const inside = `${name}/`;
-  // Of one level alone: the full names of all levels of a deep tree could exceed the memory.
+  // Only for the current level: the full names of all levels of a deep tree could exceed the
+  // memory.
   let folder = folderOf(levels);
-  let at: Named | undefined = { name, node: root };
+  let at: NamedNode | undefined = { name, node: root };
   for (let steps = 1; at !== undefined; at = entryHere(levels, ahead) ?? (await nextEntry(levels, ahead)), steps += 1) {
-    // Whoever leaves is heard, also when all blocks are in memory.
+    // Lets the event loop run, so that a disconnection of the client is noticed.
     if (steps % TURN_ENTRIES === 0) await nextTurn();
     if (levels.at(-1) !== folder.level) folder = folderOf(levels);
     const path = isPlain(at.name) && folder.isPlain ? `${folder.path}/${at.name}` : pathOf(levels, at.name);
-    if (levels.length > 0 && !path.startsWith(inside)) throw new NodeError(outside);
+    if (levels.length > 0 && !path.startsWith(inside)) throw failure("TAR_NOT_WRITTEN", { reason: outside });
     const { node } = at;
     if (isDirectory(node)) {
       out.add(header({ name: path, type: "5", size: 0, ...stated(node, DIRECTORY_MODE, ahead) }));
@@ -114,20 +116,20 @@ async function* writeTar(
   }
 }
 
-const pathOf = (levels: readonly Level[], name: string): string =>
+const pathOf = (levels: readonly TarLevel[], name: string): string =>
   posix.normalize([...levels.map((level) => level.name), name].join("/"));
 
-/** The full name of the deepest directory. */
-function folderOf(levels: readonly Level[]) {
+/** Returns the full name of the deepest directory. */
+function folderOf(levels: readonly TarLevel[]) {
   const level = levels.at(-1);
   const path = level === undefined ? "" : pathOf(levels.slice(0, -1), level.name);
   return { level, path, isPlain: level !== undefined && path !== "." && !path.endsWith("/") };
 }
 
-/** Whether a name is a step down, whatever it is joined to. */
+/** Whether a name always leads one level down, whatever it is joined to. */
 const isPlain = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !name.includes("/");
 
-/** All of a file is in one block: there may be very many of them. */
+/** Whether the whole file is in one block. There may be very many such files. */
 const isSingle = ({ links, unixfs, length }: UnixfsNode): boolean =>
   links.length === 0 && length < MAX_JOINED_BYTES && (unixfs.blocksizes?.length ?? 0) === 0;
 
@@ -136,12 +138,13 @@ function dataOf({ unixfs: { data = none } }: UnixfsNode, size: number): Uint8Arr
 }
 
 function endFile(out: JoinedPieces, size: number, written: number): void {
-  if (written < size) throw new NodeError(`archive/tar: missed writing ${size - written} bytes`);
+  if (written < size)
+    throw failure("TAR_NOT_WRITTEN", { reason: `archive/tar: missed writing ${size - written} bytes` });
   const rest = padding(size);
   if (rest > 0) out.add(trailer.subarray(0, rest));
 }
 
-/** Large pieces go out as they are. */
+/** Writes a file. Large pieces are yielded without a copy. */
 async function* writeFile(
   node: UnixfsNode,
   name: string,
@@ -154,7 +157,7 @@ async function* writeFile(
   let written = 0;
   for await (const piece of readFile(node, read, { buffers })) {
     written += piece.length;
-    if (written > size) throw new NodeError("archive/tar: write too long");
+    if (written > size) throw failure("TAR_NOT_WRITTEN", { reason: "archive/tar: write too long" });
     if (piece.length >= MAX_JOINED_BYTES) {
       yield* out.take();
       yield piece;
@@ -167,75 +170,72 @@ async function* writeFile(
   endFile(out, size, written);
 }
 
-interface Named {
+interface NamedNode {
   readonly name: string;
   readonly node: UnixfsNode;
 }
 
-interface Coming {
+interface ComingEntry {
   readonly name: string;
-  /** Undefined for a `fault`: there are no more, which is told when its turn comes. */
+  /** Undefined for a `fault`: the listing has failed, which is reported when its turn comes. */
   readonly cid: PbLink["cid"] | undefined;
   readonly fault?: unknown;
 }
 
 /** A directory that is being listed. */
-interface Level {
+interface TarLevel {
   readonly name: string;
   readonly links: Iterator<PbLink, undefined> | AsyncIterator<PbLink, void>;
-  /** Entries that come next, which are opened ahead as far as there is room. */
-  readonly next: Coming[];
-  /** There are no more links. */
+  /** The next entries, which are opened ahead as far as there is room. */
+  readonly next: ComingEntry[];
+  /** Whether there are no more links. */
   over: boolean;
-  /** None of those that come next had to be asked for. */
+  /** Whether all of the next entries were available without a request. */
   areAtHand: boolean;
 }
 
 /**
- * Entries of one directory, and of all levels of a tree, that are opened ahead, and what they have
- * together: neighbours in the store are read in one go.
+ * Maximum number of entries that are opened ahead: `entries` of one directory, `all` of all levels,
+ * with at most `bytes` bytes. One read fetches neighbours in the store.
  */
 const AHEAD = { entries: 64, all: 64, bytes: 256 * 1024 };
 
 interface Ahead {
   readonly read: ReadBlock;
   /**
-   * For nodes of directories, whose links are used for long: what is inlined in a CID is a view of
-   * them as well.
+   * Reads nodes of directories, whose links are used for long. Content that is inlined in a CID is
+   * a view of these blocks, too.
    */
   readonly readShard: ReadBlock;
   readonly buffers: BufferPool | undefined;
-  /** On all levels. */
-  readonly opened: Readahead<Coming, UnixfsNode>;
+  /** Entries on all levels that were opened ahead. */
+  readonly opened: Readahead<ComingEntry, UnixfsNode>;
   readonly exactNow: boolean;
   readonly wholeSeconds: boolean;
 }
 
-/**
- * The next entry, where nothing has to be waited for: most of so many are here, and each promise
- * costs.
- */
-function entryHere(levels: readonly Level[], ahead: Ahead): Named | undefined {
+/** Returns the next entry if it is available. Most of many entries are, and each promise costs. */
+function entryHere(levels: readonly TarLevel[], ahead: Ahead): NamedNode | undefined {
   const level = levels.at(-1);
   const next = level?.next[0];
   if (level === undefined || next === undefined || isShort(level)) return undefined;
-  const node = ahead.opened.held(next);
+  const node = ahead.opened.atHand(next);
   if (node === undefined) return undefined;
-  ahead.opened.take(level.next.shift() as Coming);
+  ahead.opened.take(level.next.shift() as ComingEntry);
   return named(next.name, node, ahead);
 }
 
-function named(name: string, node: UnixfsNode, { buffers }: Ahead): Named {
+function named(name: string, node: UnixfsNode, { buffers }: Ahead): NamedNode {
   // The CIDs of links are views of the block, and are used later.
   if (node.links[0] !== undefined) buffers?.retain(node.links[0].cid.multihash.bytes);
   return { name, node };
 }
 
 /**
- * The next entry, in the deepest directory that has one. Iterative, since trees may be arbitrarily
- * deep.
+ * Returns the next entry, in the deepest directory that has one. Iterative, because trees may be
+ * arbitrarily deep.
  */
-async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefined> {
+async function nextEntry(levels: TarLevel[], ahead: Ahead): Promise<NamedNode | undefined> {
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
     if (isShort(level)) await openAhead(level, ahead);
     const next = level.next.shift();
@@ -249,27 +249,30 @@ async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefin
   return undefined;
 }
 
-/** Those of a plain directory are here already: of so many each promise costs. */
-const linksOf = (node: UnixfsNode, read: ReadBlock): Level["links"] =>
+/**
+ * The links of a plain directory are available without promises, whose cost adds up for many
+ * entries.
+ */
+const linksOf = (node: UnixfsNode, read: ReadBlock): TarLevel["links"] =>
   node.unixfs.type === "HAMTShard" ? entries(node, read) : node.links.values();
 
 /**
- * More of its entries should be opened: half of them were taken, or all where none had to be waited
- * for.
+ * Whether more entries should be opened: half of the previous ones were used, or all of them if
+ * none needed a wait.
  */
-const isShort = ({ over, next, areAtHand }: Level): boolean =>
+const isShort = ({ over, next, areAtHand }: TarLevel): boolean =>
   !over && next.length <= (areAtHand ? 0 : AHEAD.entries / 2);
 
 /**
- * At least the next one. More are opened all at once, since blocks that are asked for together are
- * read together; and none beyond a large one.
+ * Opens the next entries, at least one. They are requested together, because blocks that are
+ * requested together are read together. After a large entry no others are opened.
  */
-async function openAhead(level: Level, ahead: Ahead): Promise<void> {
+async function openAhead(level: TarLevel, ahead: Ahead): Promise<void> {
   const room = Math.min(AHEAD.entries - level.next.length, AHEAD.all - ahead.opened.size);
   if (room <= 0 && level.next.length > 0) return;
   const links: PbLink[] = [];
   let bytes = 0;
-  let fault: Coming | undefined;
+  let fault: ComingEntry | undefined;
   do {
     const listing = listed(level.links);
     const { value, failed } = listing instanceof Promise ? await listing : listing;
@@ -283,22 +286,22 @@ async function openAhead(level: Level, ahead: Ahead): Promise<void> {
   for (const [at, { name, cid, size }] of links.entries()) {
     const coming = { name, cid };
     const node = openHere(cid, here?.[at]);
-    if (node === undefined || !ahead.opened.hold(coming, node)) {
+    if (node === undefined || !ahead.opened.add(coming, node)) {
       level.areAtHand = false;
-      ahead.opened.ask(coming, size, () => openFile(cid, ahead.read));
+      ahead.opened.request(coming, size, () => openFile(cid, ahead.read));
     }
     level.next.push(coming);
   }
   if (fault !== undefined) level.next.push(fault);
 }
 
-/** Undefined for what `openFile` must read, or refuse. */
+/** Returns undefined for blocks that `openFile` must read or reject. */
 function openHere(cid: PbLink["cid"], bytes: Uint8Array | undefined): UnixfsNode | undefined {
   const node = bytes && unixfsNode(cid, bytes);
   return node?.unixfs.type === "Metadata" ? undefined : node;
 }
 
-/** Whose blocks are not given back. */
+/** Returns a reader whose blocks are not returned to the pool. */
 const keeping = (read: ReadBlock, buffers: BufferPool | undefined): ReadBlock =>
   buffers === undefined
     ? read
@@ -308,15 +311,15 @@ const keeping = (read: ReadBlock, buffers: BufferPool | undefined): ReadBlock =>
         return bytes;
       };
 
-interface Listed {
-  /** Undefined where there are no more. */
+interface ListedLink {
+  /** Undefined at the end. */
   readonly value?: PbLink | undefined;
   readonly failed?: unknown;
 }
 
-const listed = (links: Level["links"]): Listed | Promise<Listed> => {
+const listed = (links: TarLevel["links"]): ListedLink | Promise<ListedLink> => {
   const next = links.next();
-  if (!(next instanceof Promise)) return next as Listed;
+  if (!(next instanceof Promise)) return next as ListedLink;
   return next.then(
     ({ value }) => ({ value: value ?? undefined }),
     (failed: unknown) => ({ failed }),
@@ -331,14 +334,14 @@ const EPOCH: UnixTime = { seconds: 0, nanoseconds: 0 };
 const wholeNow = (): UnixTime => ({ seconds: Math.floor(Date.now() / 1000), nanoseconds: 0 });
 
 /**
- * What UnixFS 1.5 says of a node, else what the reference writes: the epoch where there is a mode
- * alone.
+ * Returns the UnixFS 1.5 mode and time of a node, or else those that the reference writes: the
+ * epoch for a node with a mode only.
  */
 function stated(
   { unixfs: { mode, mtime } }: UnixfsNode,
   usual: number,
   { exactNow, wholeSeconds }: Ahead,
-): Pick<Entry, "mode" | "mtime"> {
+): Pick<TextEntry, "mode" | "mtime"> {
   const time = mtime ?? (mode !== undefined ? EPOCH : exactNow ? unixNow() : wholeNow());
   return {
     mode: mode === undefined ? usual : mode & PERMISSIONS,
@@ -346,12 +349,12 @@ function stated(
   };
 }
 
-/** The last header, which `JoinedPieces` copies. */
+/** Buffer of the current header. `JoinedPieces` copies it. */
 const headerBlock = Buffer.alloc(blockSize);
 
-function header({ name, target = "", ...rest }: Entry): Uint8Array {
+function header({ name, target = "", ...rest }: TextEntry): Uint8Array {
   return writeEntry({ ...rest, name: binary(name), linkname: binary(target) }, headerBlock);
 }
 
-/** Text as its bytes, one character for each. */
+/** Converts text to its bytes, one per character. */
 const binary = (text: string): string => (isAscii(text) ? text : textBytes(text).toString("latin1"));

@@ -1,29 +1,33 @@
 /**
- * Text of bytes in a base that is no power of two, such as base58 and base36: the bytes are one
- * large number. The usual way, digit by digit over all of the number, takes time with the square of
- * the length: minutes for a text of 200 KB.
+ * Encodes and decodes text in a base that is not a power of two, such as base58 and base36. In such
+ * a base the bytes are one large number. The textbook method, which works digit by digit on the
+ * whole number, takes quadratic time: minutes for a text of 200 KB.
  */
 
 /**
- * Bytes that are written, and that a text may stand for; beyond it, both ways end in an error.
- * Digests, keys and peer ids have less than 100, and of the CIDs that hold their block only those
- * that were made with a large `inline-limit` come near it. The bases that are a power of two have
- * no such bound.
+ * Maximum number of bytes to encode, and maximum number that a text may decode to; anything longer
+ * is an error. Digests, keys and peer ids have fewer than 100 bytes. Only identity CIDs made with a
+ * large `inline-limit` come near this limit. Bases that are a power of two have no limit.
  */
 export const MAX_BASE_X_BYTES = 8 * 1024;
 
-/** A number below 2^29 times a limb of 24 bits, and a carry, is exact. */
+/** The product of a number below 2^29 and a 24-bit limb, plus a carry, is exact in a double. */
 const LIMB_BITS = 24;
 const LIMB = 2 ** LIMB_BITS;
 const GROUP_BITS = 28.9;
 /**
- * Numbers of more digits or bytes are divided in halves, by bigints: their cost is that of a
- * multiplication.
+ * Numbers with more digits or bytes are split in halves with bigints, which then costs as much as
+ * one multiplication.
  */
 const MAX_SHORT = 256;
-/** Numbers of at most so many bytes, such as those of CIDs and peer ids, are written by a table. */
+/**
+ * Numbers of at most this many bytes, such as CIDs and peer ids, are encoded with a lookup table.
+ */
 const MAX_TABLED = 40;
-/** A word of 16 bits times a group below 2^30, for each word of such a number, is exact. */
+/**
+ * The sum of 16-bit words times groups below 2^30, over all words of such a number, is exact in a
+ * double.
+ */
 const MAX_GROUP_BITS = 30;
 const NO_DIGIT = 255;
 
@@ -33,15 +37,15 @@ export class BaseX {
   readonly #base: number;
   readonly #zero: string;
   readonly #values: Uint8Array;
-  /** Digits that are taken at once: with limbs, and with bigints. */
+  /** Number of digits converted at once: here with limbs, in `#bigGroup` with bigints. */
   readonly #group: number;
   readonly #bigGroup: number;
   readonly #maxDigits: number;
   #table: WordTable | undefined;
 
   /**
-   * `alphabet`: the digits, from zero. Without case, letters of both cases are digits; the
-   * alphabet's is written.
+   * `alphabet` lists the digits in order of their value. If `caseInsensitive` is set, both cases of
+   * a letter are accepted; the case of the alphabet is written.
    */
   constructor(alphabet: string, name: string, caseInsensitive = false) {
     const bitsPerDigit = Math.log2(alphabet.length);
@@ -55,7 +59,10 @@ export class BaseX {
     this.#maxDigits = Math.ceil((MAX_BASE_X_BYTES * 8) / bitsPerDigit);
   }
 
-  /** @throws SyntaxError for a letter that is no digit, RangeError for a text that is too long */
+  /**
+   * @throws SyntaxError for a character that is not in the alphabet, RangeError for a text that is
+   * too long
+   */
   decode(text: string): Uint8Array<ArrayBuffer> {
     const values = this.#values;
     if (text.length > this.#maxDigits) {
@@ -72,7 +79,7 @@ export class BaseX {
     return bytes;
   }
 
-  /** @throws RangeError for too many bytes */
+  /** @throws RangeError if there are too many bytes */
   encode(bytes: Uint8Array): string {
     if (bytes.length > MAX_BASE_X_BYTES) {
       throw new RangeError(`${bytes.length} bytes are too many for ${this.#name}: take base32`);
@@ -95,7 +102,7 @@ export class BaseX {
     return zeros;
   }
 
-  /** The number of some digits, which is below 2^53. */
+  /** Returns the value of the digits from `from` to `to`, which is below 2^53. */
   #numberAt(text: string, from: number, to: number): number {
     let number = 0;
     for (let at = from; at < to; at += 1) number = number * this.#base + (this.#values[text.charCodeAt(at)] as number);
@@ -129,8 +136,8 @@ export class BaseX {
   }
 
   /**
-   * Joins neighbours, and then those: each time there are half as many numbers, which are twice as
-   * long.
+   * Joins neighbouring numbers in pairs until one is left: each round halves their count and
+   * doubles their length.
    */
   #decodeLong(text: string, from: number): Uint8Array<ArrayBuffer> {
     let numbers: bigint[] = [];
@@ -182,15 +189,18 @@ export class BaseX {
 }
 
 /**
- * Writes short numbers: what each word of 16 bits stands for is known in groups of digits, so that
- * they need only be added up.
+ * Encodes short numbers. The table holds the digits of every power of 65536, in groups, so that
+ * encoding a number only multiplies and adds groups.
  */
 class WordTable {
   readonly #base: number;
-  /** Of a group. */
+  /** Number of digits in a group. */
   readonly #digits: number;
   readonly #size: number;
-  /** By word, the last one first: its groups, the last one first. */
+  /**
+   * For each 16-bit word, counted from the end of the number: the groups of its power of 65536,
+   * least significant group first.
+   */
   readonly #powers: readonly Float64Array[];
   readonly #codes: Uint8Array;
   readonly #sums: Float64Array;
@@ -208,7 +218,7 @@ class WordTable {
     this.#text = Buffer.allocUnsafeSlow(groups * this.#digits);
   }
 
-  /** The digits of a number, whose first byte is not zero. */
+  /** Returns the digits of a number whose first byte is not zero. */
   encode(bytes: Uint8Array, from: number): string {
     const sums = this.#sums;
     sums.fill(0);
@@ -225,7 +235,7 @@ class WordTable {
     for (let group = 0, carry = 0; group < sums.length; group += 1) {
       const sum = (sums[group] as number) + carry;
       carry = Math.floor(sum / this.#size);
-      // Below 2^30, with which the processor counts fastest.
+      // The value is below 2^30, so the processor can use fast integer arithmetic.
       let rest = (sum - carry * this.#size) | 0;
       for (const first = at - this.#digits; at > first; ) {
         const higher = (rest / base) | 0;
@@ -238,7 +248,7 @@ class WordTable {
   }
 }
 
-/** A number in groups of digits below `size`, the last one first. */
+/** Splits a number into groups below `size`, least significant group first. */
 function groupsOf(number: bigint, size: number): Float64Array {
   const groups: number[] = [];
   for (let rest = number; rest > 0n; rest /= BigInt(size)) groups.push(Number(rest % BigInt(size)));
@@ -255,7 +265,10 @@ function digitValues(alphabet: string, caseInsensitive: boolean): Uint8Array {
   return values;
 }
 
-/** A number in limbs, the least first: multiplied, and a little added. */
+/**
+ * Multiplies a number by `factor` and adds `addend`, in place. The least significant limb comes
+ * first.
+ */
 function multiplyAdd(limbs: number[], factor: number, addend: number, limbSize: number): void {
   let carry = addend;
   for (let at = 0; at < limbs.length; at += 1) {

@@ -1,5 +1,5 @@
-/** Names of codecs as the reference has them (go-cid 0.0.7), in the order of their numbers. */
-import { NodeError } from "../../util/errors.ts";
+/** Names of codecs as go-cid 0.0.7 has them, ordered by code. */
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
 export const raw = 0x55;
@@ -40,14 +40,15 @@ export const codecs: ReadonlyMap<string, number> = new Map([
 const names = new Map([...codecs].map(([name, code]) => [code, name]));
 
 /**
- * Undefined for an unknown name. `libp2p-key` is accepted, though it is neither listed nor printed.
+ * Returns undefined for an unknown name. `libp2p-key` is accepted, although it is neither listed
+ * nor printed.
  */
 export const codecNamed = (name: string): number | undefined => (name === "libp2p-key" ? libp2pKey : codecs.get(name));
 export const codecName = (code: number): string => names.get(code) ?? `codec?${code}`;
 
 /**
- * Names of the multicodec table that later versions of the reference take, where they are others or
- * not in its list.
+ * Names that later versions of go-cid accept and that go-cid 0.0.7 does not know, or gives to
+ * another codec.
  */
 const laterNames: ReadonlyMap<string, number> = new Map([
   ["identity", 0x00],
@@ -82,8 +83,8 @@ const laterNames: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * A name of either generation, or a number such as `0x70`. Where they differ, as in `cbor`, the
- * older one counts.
+ * Accepts a name of either version, or a number such as `0x70`. If a name such as `cbor` has two
+ * meanings, the older one counts.
  */
 export function anyCodec(text: string): number | undefined {
   if (/^0x[0-9a-f]{1,8}$/i.test(text)) return Number(text);
@@ -91,8 +92,8 @@ export function anyCodec(text: string): number | undefined {
 }
 
 /**
- * The multicodec table, where `cbor` and `protobuf` are not the codecs that go-ipfs 0.9 means by
- * these words.
+ * The multicodec table. There, `cbor` and `protobuf` are not the codecs that go-ipfs 0.9 means by
+ * these names.
  */
 const multicodecs: ReadonlyMap<string, number> = new Map([
   ...codecs,
@@ -103,12 +104,15 @@ const multicodecs: ReadonlyMap<string, number> = new Map([
 const laterNamesByCode = new Map([...multicodecs].map(([name, code]) => [code, name]));
 
 /**
- * Which names codecs and hash functions have: those of go-ipfs 0.9 by default, or those of the
- * multicodec table as Kubo 0.43 has it.
+ * Selects the names of codecs and hash functions: undefined for those of go-ipfs 0.9, "multicodec"
+ * for those of the multicodec table as in Kubo 0.43.
  */
 export type Names = "multicodec" | undefined;
 
-/** Of the table, but no codecs of content there; sealed storage has gone to another kind. */
+/**
+ * Entries of the multicodec table that are not codecs of content there. The codecs for sealed
+ * storage belong to another category.
+ */
 const otherKinds: ReadonlySet<string> = new Set([
   ...["identity", "protobuf", "rlp", "bencode", "messagepack", "car"],
   ...["fil-commitment-unsealed", "fil-commitment-sealed"],
@@ -118,28 +122,32 @@ const multicodecsOfContent: readonly (readonly [name: string, code: number])[] =
   .filter(([name]) => !otherKinds.has(name))
   .toSorted(([, one], [, other]) => one - other);
 
-/** The codecs of content, in the order of their numbers. */
+/** Lists the codecs of content, ordered by code. */
 export const codecsBy = (names: Names): readonly (readonly [name: string, code: number])[] =>
   names === undefined ? [...codecs] : multicodecsOfContent;
 
-/** Those that Kubo 0.43 can make nodes of. */
+/** Codecs for which Kubo 0.43 can create nodes. */
 export const workingCodecs: ReadonlySet<string> = new Set([
   ...["cbor", "raw", "dag-pb", "dag-cbor", "libp2p-key", "git-raw", "dag-jose", "dag-json", "json"],
 ]);
 
-/** `codec?N` for one that is not among the names. */
+/** Returns a text such as `codec?N` for a code without a name. */
 export const codecNameBy = (code: number, names: Names): string =>
   names === undefined ? codecName(code) : (multicodecName(code) ?? `Code(${code})`);
 
-/** By its name in the multicodec table, or by its number (`0x70`, `112`). @throws NodeError */
+/**
+ * Finds a codec by its name in the multicodec table, or by its number (`0x70`, `112`).
+ *
+ * @throws NodeError
+ */
 export function multicodecNamed(text: string): number {
   const code = multicodecs.get(text) ?? (/^(?:0x[0-9a-f]{1,8}|\d{1,9})$/i.test(text) ? Number(text) : undefined);
-  if (code === undefined) throw new NodeError(`unknown multicodec: ${quote(text)}`);
+  if (code === undefined) throw failure("CODEC_NAME_UNKNOWN", { reason: `unknown multicodec: ${quote(text)}` });
   return code;
 }
 
 /**
- * The name in the multicodec table, as later versions of the reference write it: `dag-pb`, not
+ * Returns the name in the multicodec table, as later versions of go-cid write it: `dag-pb`, not
  * `protobuf`.
  */
 export const multicodecName = (code: number): string | undefined => laterNamesByCode.get(code);

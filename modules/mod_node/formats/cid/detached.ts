@@ -1,30 +1,34 @@
 /**
- * CIDs of links are views of their block: as long as one is used, all of the block is in memory.
+ * CIDs of links are views of their block, so a single CID that is in use keeps the whole block in
+ * memory. The functions here copy CIDs out of large blocks.
  */
 
 import type { CID } from "multiformats/cid";
 import { ownBytes } from "../../util/own_bytes.ts";
 import { castCid } from "./text.ts";
 
-/** Bytes of a buffer that a CID may keep in memory. */
+/** Maximum size in bytes of a buffer that a CID may keep in memory. */
 const MAX_VIEWED_BYTES = 64 * 1024;
-/** Bytes of CIDs that are copied into one array: one for each costs more than the copy. */
+/**
+ * Size in bytes of an array into which several CIDs are copied. An array per CID costs more than
+ * the copy.
+ */
 const COPIED_BYTES = 512;
 
-/** The pool of a buffer. */
+/** The pool that a buffer belongs to. */
 interface Pool {
   retain(bytes: Uint8Array): void;
 }
 
-/** Whether a block has a buffer that its CIDs may not keep. */
+/** Whether the buffer of a block is too large to be kept in memory by its CIDs. */
 export const isLarge = ({ buffer }: Uint8Array): boolean => buffer.byteLength > MAX_VIEWED_BYTES;
 
-/** A CID that keeps no large block in memory. */
+/** Returns an equal CID that keeps no large block in memory. */
 export const detachedCid = (cid: CID): CID => (isLarge(cid.multihash.bytes) ? castCid(ownBytes(cid.bytes)) : cid);
 
 /**
- * The links of a block, as they may be used once its buffer is released to the pool, which keeps no
- * large one for them.
+ * Returns the links of a block so that they stay valid after the block's buffer is released to the
+ * pool. Links of a large block are copied; otherwise the pool keeps the buffer.
  */
 export function lasting(links: readonly CID[], block: Uint8Array, pool: Pool | undefined): readonly CID[] {
   const [first] = links;
@@ -34,7 +38,10 @@ export function lasting(links: readonly CID[], block: Uint8Array, pool: Pool | u
   return links;
 }
 
-/** Each keeps in memory those that stand beside it, which take as much as its object does. */
+/**
+ * CIDs that share an array keep each other in memory, which costs about as much as the CID objects
+ * themselves.
+ */
 function copiesOf(cids: readonly CID[]): readonly CID[] {
   let room = new Uint8Array(0);
   return cids.map(({ bytes }, at) => {

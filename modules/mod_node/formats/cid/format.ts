@@ -1,7 +1,7 @@
 /** Converts CIDs: version, codec, multibase, and format strings, for `cid format`. */
 
 import { CID } from "multiformats/cid";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { codecNameBy, codecNamed, dagPb, multicodecNamed, type Names } from "./codecs.ts";
 import { hashCoded } from "./hashes.ts";
 import { fitsVersion0, makeCid } from "./make.ts";
@@ -9,27 +9,25 @@ import { type Base, base58btc } from "./multibase.ts";
 import { parseCidWithBase } from "./text.ts";
 
 export interface CidFormat {
-  /** With directives such as `%s`. */
+  /** A format string with directives such as `%s`. */
   readonly format: string;
   readonly version?: 0 | 1 | undefined;
   readonly codec?: number | undefined;
-  /** Undefined: base58btc for version 0, otherwise the base of the text. */
+  /** Undefined selects base58btc for version 0, otherwise the base of the given text. */
   readonly base?: Base | undefined;
   readonly names?: Names;
 }
 
-/** Empty texts are what was not given. */
+/** Arguments of a call. An empty text means that the argument was not given. */
 type Given = Readonly<Record<"format" | "version" | "codec", string>> & {
   readonly base?: Base | undefined;
   readonly names?: Names;
 };
 
-/** An invalid format string: a fault of the call, while others are faults of the CID. */
-export class FormatError extends NodeError {}
-
 /**
- * Parses all but the base. By the names of today another base makes CIDs of version 1. @throws
- * NodeError with the reference's text
+ * Parses everything except the base. With `names`, a base other than base58btc implies version 1.
+ *
+ * @throws NodeError with the error text of go-ipfs
  */
 export function cidFormat({ format, base, names, ...given }: Given): CidFormat {
   if (!format.includes("%")) throw failure("CID_FORMAT_INVALID", { format });
@@ -38,7 +36,9 @@ export function cidFormat({ format, base, names, ...given }: Given): CidFormat {
   if (version === 0 && codec !== undefined && codec !== dagPb) throw failure("CID_CODEC_NOT_OF_VERSION_0");
   if (names === undefined || base === undefined) return { format, version, codec, base, names };
   if (version === 0 && base !== base58btc) {
-    throw new NodeError("cannot convert to CIDv0 with any multibase other than the implicit base58btc");
+    throw failure("OPTION_CONFLICT", {
+      reason: "cannot convert to CIDv0 with any multibase other than the implicit base58btc",
+    });
   }
   return { format, version: version ?? 1, codec, base, names };
 }
@@ -46,7 +46,7 @@ export function cidFormat({ format, base, names, ...given }: Given): CidFormat {
 function codecIn(name: string, names: Names): number {
   if (names !== undefined) return multicodecNamed(name);
   const codec = codecNamed(name);
-  if (codec === undefined) throw new NodeError(`unknown IPLD codec: ${name}`);
+  if (codec === undefined) throw failure("CODEC_NAME_UNKNOWN", { reason: `unknown IPLD codec: ${name}` });
   return codec;
 }
 
@@ -56,8 +56,8 @@ function versionIn(version: string): 0 | 1 | undefined {
 }
 
 /**
- * @throws FormatError for an invalid format string, NodeError for a CID that cannot be written that
- * way
+ * @throws NodeError CID_SPECIFIER_INVALID for an invalid format string, which clients can fix;
+ * other errors are about the CID
  */
 export function formatCid(text: string, { format, version, codec, base, names }: CidFormat): string {
   const { cid, base: own } = parseCidWithBase(text);
@@ -69,8 +69,10 @@ export function formatCid(text: string, { format, version, codec, base, names }:
 function convert(cid: CID, version: 0 | 1, names: Names): CID {
   if (version === 1) return cid.toV1();
   const { multihash } = cid;
-  if (cid.code !== dagPb) throw new NodeError(`can't convert non-${codecNameBy(dagPb, names)} nodes to cidv0`);
-  if (!fitsVersion0(cid.code, multihash)) throw new NodeError("only sha2-255-32 is allowed with CIDv0");
+  if (cid.code !== dagPb)
+    throw failure("CID_NOT_CONVERTIBLE", { reason: `can't convert non-${codecNameBy(dagPb, names)} nodes to cidv0` });
+  if (!fitsVersion0(cid.code, multihash))
+    throw failure("CID_NOT_CONVERTIBLE", { reason: "only sha2-255-32 is allowed with CIDv0" });
   return makeCid(0, cid.code, multihash);
 }
 
@@ -99,15 +101,16 @@ const directives: Readonly<Record<string, (cid: CID, base: Base, names: Names) =
 
 function cidToText(cid: CID, base: Base): string {
   if (cid.version === 1) return cid.toString(base.encoder);
-  if (base !== base58btc) throw new NodeError("invalid base encoding");
+  if (base !== base58btc) throw failure("CID_NOT_CONVERTIBLE", { reason: "invalid base encoding" });
   return cid.toString();
 }
 
 function expand(format: string, cid: CID, base: Base, names: Names): string {
   return format.replace(/%(.?)/gsu, (found, letter: string) => {
-    if (letter === "") throw new FormatError("premature end of format string");
+    if (letter === "") throw failure("CID_SPECIFIER_INVALID", { reason: "premature end of format string" });
     const directive = Object.hasOwn(directives, letter) ? directives[letter] : undefined;
-    if (directive === undefined) throw new FormatError(`unrecognized specifier in format string: ${found}`);
+    if (directive === undefined)
+      throw failure("CID_SPECIFIER_INVALID", { reason: `unrecognized specifier in format string: ${found}` });
     return directive(cid, base, names);
   });
 }

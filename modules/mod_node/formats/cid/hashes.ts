@@ -1,37 +1,37 @@
 /**
- * The hash functions of the reference (go-multihash 0.0.15, and what came until Kubo 0.43): names,
- * codes, which of them may be used, and how they are computed.
+ * The hash functions of go-multihash 0.0.15 and those that Kubo added until 0.43: names, codes,
+ * which of them may be used, and how to compute them.
  */
 import { createHash, hash as hashOnce } from "node:crypto";
 import type { IHasher } from "hash-wasm";
 import type { CID, MultihashDigest } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import type { Names } from "./codecs.ts";
 
 /**
- * Computes a digest: at once, but for long inputs, which are hashed on another thread. That takes a
- * copy of the input, which costs as much as its hash does.
+ * Computes a digest. Short inputs are hashed at once. Long inputs are hashed on another thread,
+ * which requires a copy of the input; that costs as much as hashing.
  */
 export type Digest = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
 
 export interface HashFunction {
   readonly name: string;
   readonly code: number;
-  /** Bytes of a full digest. */
+  /** Length of a full digest in bytes. */
   readonly length: number;
   /** Whether blocks with this hash function may be stored and read. */
   readonly allowed: boolean;
-  /** Undefined when it cannot be computed, here as in the reference. */
+  /** Undefined if neither this implementation nor go-multihash can compute it. */
   readonly digest: Digest | undefined;
   /**
-   * Whether it came after go-ipfs 0.9: blocks with it are stored and read, but it is not among the
-   * names of that version.
+   * Whether it was added after go-ipfs 0.9. Blocks with it are stored and read, but that version
+   * does not list its name.
    */
   readonly later: boolean;
 }
 
-/** Longer inputs would hold the event loop. */
+/** Longer inputs would block the event loop. */
 const MAX_INLINE_BYTES = 1024 * 1024;
 
 const subtle = (algorithm: string) => async (bytes: Uint8Array) =>
@@ -46,7 +46,10 @@ function openssl(algorithm: string, web?: string): Digest {
   return (bytes) => (bytes.length <= MAX_INLINE_BYTES ? here(bytes) : there(bytes));
 }
 
-/** A WebAssembly hasher is loaded on first use and kept; later digests are synchronous. */
+/**
+ * Loads a WebAssembly hasher on first use and keeps it. The first digest is a promise, later ones
+ * are synchronous.
+ */
 function wasm(make: (library: typeof import("hash-wasm")) => Promise<IHasher>): Digest {
   let loading: Promise<IHasher> | undefined;
   let hasher: IHasher | undefined;
@@ -93,7 +96,8 @@ const rows: readonly Row[] = [
 ];
 
 /**
- * A family with one member for each digest length in bytes; members under 160 bits are not allowed.
+ * Returns a family of hash functions, one for each digest length in bytes. Functions with a digest
+ * under 160 bits are not allowed.
  */
 function steps(name: string, base: number, longest: number, digest: (bytes: number) => Digest | undefined): Row[] {
   return Array.from({ length: longest }, (_, at): Row => {
@@ -117,13 +121,13 @@ const byCode = new Map(hashFunctions.map((entry) => [entry.code, entry]));
 const byName = new Map(hashFunctions.map((entry) => [entry.name, entry]));
 byName.set("sha3", byCode.get(0x14) as HashFunction);
 
-/** Those that may be used. */
+/** Lists the hash functions that may be used. */
 export const hashesBy = (names: Names): readonly HashFunction[] =>
   hashFunctions.filter(({ allowed, later }) => allowed && isNamedBy(later, names));
 
 const isNamedBy = (later: boolean, names: Names): boolean => !later || names !== undefined;
 
-/** Undefined for an unknown name; case-sensitive. */
+/** Returns undefined for an unknown name. Names are case-sensitive. */
 export function hashNamed(name: string, names?: Names): HashFunction | undefined {
   const found = byName.get(name);
   return found !== undefined && isNamedBy(found.later, names) ? found : undefined;
@@ -131,15 +135,17 @@ export function hashNamed(name: string, names?: Names): HashFunction | undefined
 
 export const hashCoded = (code: number): HashFunction | undefined => byCode.get(code);
 
-/** Its digests are the bytes themselves. */
+/** The digest of the identity function is the input itself. */
 export const identity = byCode.get(0x00) as HashFunction;
 export const sha256 = byCode.get(0x12) as HashFunction;
 
-/** For a hash function that is unknown or cannot be computed. */
+/** The error for a hash function that is unknown or cannot be computed. */
 export const hashUnavailable = (code: number): NodeError =>
   failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
 
-/** Loads what `digestHere` needs for a hash function. Resolves to whether it can be used then. */
+/**
+ * Prepares a hash function for `digestHere`. Resolves to whether `digestHere` can compute it then.
+ */
 export async function loadDigest(code: number): Promise<boolean> {
   const { digest } = byCode.get(code) ?? {};
   await digest?.(new Uint8Array());
@@ -147,8 +153,9 @@ export async function loadDigest(code: number): Promise<boolean> {
 }
 
 /**
- * The digest of a short text or the like. @throws NodeError for a hash function that only others
- * compute at once
+ * Computes the digest of a short input synchronously.
+ *
+ * @throws NodeError for a hash function that is not loaded or cannot be computed
  */
 export function digestHere(code: number, bytes: Uint8Array): Uint8Array {
   const made = byCode.get(code)?.digest?.(bytes);
@@ -159,8 +166,8 @@ export function digestHere(code: number, bytes: Uint8Array): Uint8Array {
 const MIN_DIGEST = 20;
 
 /**
- * @throws NodeError with the reference's text, for hash functions and digests that are neither
- * stored nor read
+ * @throws NodeError with the error text of go-ipfs, for hash functions and digests that may be
+ * neither stored nor read
  */
 export function requireAllowed({ code, digest }: MultihashDigest): void {
   if (!byCode.get(code)?.allowed) throw failure("HASH_INSECURE");
@@ -169,26 +176,27 @@ export function requireAllowed({ code, digest }: MultihashDigest): void {
 }
 
 /**
- * The multihash of bytes, its digest cut to `length` (-1: not cut).
+ * Computes the multihash of bytes, with the digest cut to `length` (-1: not cut).
  *
- * @throws NodeError when it cannot be computed, or the digest is shorter than `length`
+ * @throws NodeError if it cannot be computed, or if the digest is shorter than `length`
  */
 export async function multihash(entry: HashFunction, bytes: Uint8Array, length = -1): Promise<MultihashDigest> {
   const made = entry.digest?.(bytes);
   if (made === undefined) throw hashUnavailable(entry.code);
   const digest = made instanceof Promise ? await made : made;
-  // The reference never cuts the bytes themselves.
+  // go-multihash never cuts an identity digest.
   if (entry === identity) return createDigest(entry.code, digest);
-  if (length > digest.length) throw new NodeError("requested length was too large for digest");
+  if (length > digest.length)
+    throw failure("HASH_LENGTH_INVALID", { reason: "requested length was too large for digest" });
   return createDigest(entry.code, length < 0 ? digest : digest.subarray(0, length));
 }
 
-/** Whether bytes fit a CID. False as well for an unknown hash function. */
+/** Whether bytes match the digest of a CID. False for an unknown hash function, too. */
 export async function matches(cid: CID, bytes: Uint8Array): Promise<boolean> {
   return isDigest(await byCode.get(cid.multihash.code)?.digest?.(bytes), cid);
 }
 
-/** As `matches`, at once where the digest is. */
+/** Same as `matches`, but without a promise if the digest is computed synchronously. */
 export function matchesHere(cid: CID, bytes: Uint8Array): boolean | Promise<boolean> {
   const made = byCode.get(cid.multihash.code)?.digest?.(bytes);
   return made instanceof Promise ? made.then((digest) => isDigest(digest, cid)) : isDigest(made, cid);

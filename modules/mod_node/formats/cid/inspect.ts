@@ -1,4 +1,4 @@
-/** What a CID consists of, for `cid inspect`. */
+/** Lists the parts of a CID for `cid inspect`. */
 import { CID } from "multiformats/cid";
 import { NodeError } from "../../util/errors.ts";
 import { dagPb, libp2pKey, multicodecName } from "./codecs.ts";
@@ -8,24 +8,24 @@ import { base32, multibaseNamed } from "./multibase.ts";
 import { parseCidWithBase } from "./text.ts";
 
 export interface CidInspection {
-  /** As it was given. */
+  /** The text as the client wrote it. */
   readonly cid: string;
   readonly version: number;
   readonly multibase: { readonly prefix: string; readonly name: string };
-  /** The name is `unknown` for a number that is not in the table. */
+  /** The name is `unknown` for a code that is not in the table. */
   readonly multicodec: { readonly code: number; readonly name: string };
-  /** The digest is hexadecimal, its length that of its bytes. */
+  /** The digest is hexadecimal; its length is in bytes. */
   readonly multihash: {
     readonly code: number;
     readonly name: string;
     readonly length: number;
     readonly digest: string;
   };
-  /** The same as version 0, where that is possible. */
+  /** The same CID as version 0, if that is possible. */
   readonly cidV0?: string;
-  /** The same as version 1: in base32, a key in base36. */
+  /** The same CID as version 1, in base32; a key in base36. */
   readonly cidV1: string;
-  /** Why the text is no CID; all else is empty then. */
+  /** Why the text is not a CID. All other fields are empty then. */
   readonly errorMsg?: string;
 }
 
@@ -37,7 +37,7 @@ const none: Omit<CidInspection, "cid"> = {
   cidV1: "",
 };
 
-/** `asPeer` gives the CID of a text that is a peer id, and throws for others. */
+/** `asPeer` returns the CID for a text that is a peer id, and throws for any other text. */
 export function inspectCid(text: string, asPeer: (text: string) => CID): CidInspection {
   try {
     const { cid, base } = parseCidWithBase(text);

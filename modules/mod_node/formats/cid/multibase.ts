@@ -1,4 +1,4 @@
-/** The multibase encodings of the reference (go-multibase 0.0.3). */
+/** The multibase encodings of go-multibase 0.0.3. */
 import { base2 } from "multiformats/bases/base2";
 import { base16, base16upper } from "multiformats/bases/base16";
 import {
@@ -50,7 +50,7 @@ export const bases: readonly Base[] = [
   base58btc,
 ].sort((one, other) => one.prefix.charCodeAt(0) - other.prefix.charCodeAt(0));
 
-/** Those of later versions of the reference (go-multibase 0.2.0). */
+/** The encodings of go-multibase 0.2.0. */
 export const laterBases: readonly Base[] = [...bases, base256emoji];
 
 const byName = new Map<string, Base>(
@@ -60,7 +60,11 @@ const byPrefix = new Map<string, Base>(bases.map((base) => [base.prefix, base]))
 
 export const multibaseOfPrefix = (prefix: string): Base | undefined => byPrefix.get(prefix);
 
-/** By name or by prefix character. @throws NodeError with the reference's text */
+/**
+ * Finds a base by its name or prefix character.
+ *
+ * @throws NodeError with the error text of go-multibase
+ */
 export function multibaseNamed(name: string): Base {
   const base = byName.get(name);
   if (base === undefined) throw failure("MULTIBASE_UNKNOWN", { name });
@@ -75,15 +79,17 @@ const laterByName = new Map<string, Base>(
 );
 
 /**
- * By name or prefix character, of `laterBases`. @throws NodeError with the text of later versions
+ * Finds one of `laterBases` by its name or prefix character.
+ *
+ * @throws NodeError with the error text of go-multibase 0.2.0
  */
 export function laterBaseNamed(name: string): Base {
   const base = laterByName.get(name);
-  if (base === undefined) throw new NodeError(`unsupported multibase encoding: ${name}`);
+  if (base === undefined) throw new NodeError("MULTIBASE_UNKNOWN", `unsupported multibase encoding: ${name}`);
   return base;
 }
 
-/** By the first character of a text, of `laterBases`. */
+/** Finds one of `laterBases` by the first character of a text. */
 export const laterBaseOf = (text: string): Base | undefined => laterBases.find(({ prefix }) => text.startsWith(prefix));
 
 export { base32, base58btc };

@@ -1,8 +1,8 @@
 /**
- * Decodes multibase text as the reference does: more leniently than the standards, and with its
+ * Decodes multibase text as go-multibase does: more leniently than the standards, and with its
  * error texts.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { trimEnd } from "../../util/trim.ts";
 import type { Base } from "./multibase.ts";
 
@@ -12,10 +12,13 @@ const letters64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 interface Scheme {
   readonly name: "base32" | "base64";
-  /** Of each ASCII character; NO_DIGIT for others. */
+  /** The value of each ASCII character as a digit; NO_DIGIT for all others. */
   readonly values: Uint8Array;
   readonly bits: number;
-  /** Lengths of a last group that encode bytes; other last groups are ignored. */
+  /**
+   * Lengths of an incomplete last group that encode bytes. A last group of another length is
+   * ignored.
+   */
   readonly groups: readonly number[];
 }
 
@@ -49,30 +52,32 @@ const schemes: ReadonlyMap<string, Scheme> = new Map([
 ]);
 
 /**
- * The bytes of a text with its multibase prefix. Case does not matter in base16 and base32, nor do
- * bits after the last byte.
+ * Decodes a text with its multibase prefix. In base16 and base32, case does not matter. Bits after
+ * the last byte are ignored.
  *
- * @throws NodeError with the reference's reason
+ * @throws NodeError with the error text of go-multibase
  */
 export function decodeMultibase(base: Base, text: string): Uint8Array {
   try {
     return base.decoder.decode(text);
   } catch (error) {
-    if (error instanceof RangeError) throw new NodeError(error.message, { cause: error });
+    if (error instanceof RangeError) throw failure("MULTIBASE_INVALID", { reason: error.message }, error);
     const rest = text.slice(1);
     return decodePiece(base, base.name.includes("pad") ? trimEnd(rest, "=") : rest, 0);
   }
 }
 
-/** Characters of a text that an error shows. */
+/** Maximum number of characters of a text that an error shows. */
 const MAX_SHOWN = 256;
 
 /**
- * The bytes of a part of a text that has neither prefix nor padding: of whole groups, unless it is
- * the last one.
+ * Decodes a part of a text that has neither prefix nor padding. Every part except the last must
+ * consist of complete groups.
  *
- * @param from where the part begins, for errors
- * @throws NodeError with the reference's reason
+ * @param from offset of the part in the text, for errors
+ *
+ *
+ * @throws NodeError with the error text of go-multibase
  */
 export function decodePiece(base: Base, text: string, from: number): Uint8Array {
   const { name, prefix, decoder } = base;
@@ -83,10 +88,11 @@ export function decodePiece(base: Base, text: string, from: number): Uint8Array 
   try {
     return decoder.decode(prefix + text);
   } catch (error) {
-    if (error instanceof RangeError) throw new NodeError(error.message, { cause: error });
+    if (error instanceof RangeError) throw failure("MULTIBASE_INVALID", { reason: error.message }, error);
     const digit = /[^1-9A-HJ-NP-Za-km-z]/.exec(text)?.[0];
-    if (name.startsWith("base58") && digit !== undefined) throw new NodeError(`Invalid base58 digit ('${digit}')`);
-    throw new NodeError(`invalid ${name} text: ${shown(text)}`);
+    if (name.startsWith("base58") && digit !== undefined)
+      throw failure("MULTIBASE_INVALID", { reason: `Invalid base58 digit ('${digit}')` });
+    throw failure("MULTIBASE_INVALID", { reason: `invalid ${name} text: ${shown(text)}` });
   }
 }
 
@@ -95,27 +101,28 @@ const shown = (text: string): string => (text.length > MAX_SHOWN ? `${text.slice
 function decodeLeniently(text: string, { name, values, bits, groups }: Scheme, from: number): Uint8Array {
   const group = name === "base32" ? 8 : 4;
   const last = text.length % group;
-  const illegal = (at: number) => new NodeError(`illegal ${name} data at input byte ${from + at}`);
+  const illegal = (at: number) =>
+    failure("MULTIBASE_INVALID", { reason: `illegal ${name} data at input byte ${from + at}` });
   if (name === "base64" && !groups.includes(last)) throw illegal(text.length - last);
   const used = groups.includes(last) ? text.length : text.length - last;
   const bytes = new Uint8Array((used * bits) >> 3);
   let length = 0;
-  let held = 0;
+  let bitBuffer = 0;
   let count = 0;
   for (let at = 0; at < text.length; at += 1) {
     const value = values[text.charCodeAt(at)] ?? NO_DIGIT;
     if (value === NO_DIGIT) throw illegal(at);
     if (at >= used) continue;
-    held = ((held << bits) | value) & 0xffff;
+    bitBuffer = ((bitBuffer << bits) | value) & 0xffff;
     count += bits;
     if (count < 8) continue;
     count -= 8;
-    bytes[length++] = (held >> count) & 0xff;
+    bytes[length++] = (bitBuffer >> count) & 0xff;
   }
   return bytes;
 }
 
-/** The last digits are the last byte; the first byte may have fewer. */
+/** The last eight digits are the last byte; the first byte may have fewer digits. */
 function fromBits(text: string): Uint8Array {
   const whole = text.padStart(Math.ceil(text.length / 8) * 8, "0");
   return Uint8Array.from(whole.match(/.{8}/g) ?? [], (digits) => Number.parseInt(digits, 2));
@@ -125,8 +132,8 @@ function fromHex(text: string): Uint8Array {
   const bad = /[^0-9a-f]/i.exec(text)?.[0];
   if (bad !== undefined) {
     const code = (bad.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0");
-    throw new NodeError(`encoding/hex: invalid byte: U+${code} '${bad}'`);
+    throw failure("MULTIBASE_INVALID", { reason: `encoding/hex: invalid byte: U+${code} '${bad}'` });
   }
-  if (text.length % 2 === 1) throw new NodeError("encoding/hex: odd length hex string");
+  if (text.length % 2 === 1) throw failure("MULTIBASE_INVALID", { reason: "encoding/hex: odd length hex string" });
   return Buffer.from(text, "hex");
 }

@@ -1,31 +1,33 @@
 /**
- * Bytes as multibase text of any base that later versions of the reference know, and back: in
- * steps, as there may be many.
+ * Encodes and decodes multibase text in any base of go-multibase 0.2.0. Long inputs are processed
+ * in steps.
  */
 import { atOnce, type Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type Base, laterBaseOf } from "./multibase.ts";
 import { decodePiece } from "./multibase_decode.ts";
 
 /**
- * Bytes, and characters, of one step: both are whole groups of every base whose digits are so many
- * bits.
+ * Number of bytes, and of characters, per step. Both are a multiple of the group length of every
+ * base that is a power of two.
  */
 const STEP_BYTES = 15 * 256;
 const STEP_CHARACTERS = 8 * 1024;
 
-/** A byte is at most so many bytes of text. */
+/** Maximum length in bytes of the text for one byte. */
 const mostOf = ({ name }: Base): number => (name === "base2" ? 8 : 4);
 
 /**
- * Digits are bits, or bytes: pieces can be written and read one by one. Others are bounded where
- * they are made.
+ * In these bases, digits stand for bits or for bytes, so that pieces can be encoded and decoded
+ * independently. The encoders of the other bases limit the length themselves.
  */
 const isByPiece = ({ name }: Base): boolean => /^base(?:2|16|32|64|256)(?!\d)/.test(name);
 
 /**
- * The text as UTF-8, with its prefix. That of `identity` need not be text. @throws NodeError for
- * more than the base is for
+ * Returns the text with its prefix, as UTF-8. The `identity` base copies the bytes, which need not
+ * be text.
+ *
+ * @throws NodeError if there are more bytes than the base allows
  */
 export function* encodeSteps(base: Base, bytes: Uint8Array): Steps<Uint8Array> {
   const { name, prefix, encoder } = base;
@@ -41,15 +43,16 @@ export function* encodeSteps(base: Base, bytes: Uint8Array): Steps<Uint8Array> {
   return text.subarray(0, length);
 }
 
-/** The bytes of a text with its prefix. @throws NodeError in the words of the reference */
+/** Decodes a text with its prefix. @throws NodeError with the error text of go-multibase */
 export function* decodeSteps(text: string): Steps<Uint8Array> {
-  if (text === "") throw new NodeError("cannot decode multibase for zero length string");
+  if (text === "") throw failure("MULTIBASE_INVALID", { reason: "cannot decode multibase for zero length string" });
   const base = laterBaseOf(text);
-  if (base === undefined) throw new NodeError("selected encoding not supported");
+  if (base === undefined) throw failure("MULTIBASE_INVALID", { reason: "selected encoding not supported" });
   const { name, prefix } = base;
   const isPadded = name.includes("pad");
   const padding = /^base(?:32|64)/.test(name) && !isPadded ? text.indexOf("=") : -1;
-  if (padding > 0) throw new NodeError(`illegal ${name.slice(0, 6)} data at input byte ${padding - 1}`);
+  if (padding > 0)
+    throw failure("MULTIBASE_INVALID", { reason: `illegal ${name.slice(0, 6)} data at input byte ${padding - 1}` });
   const rest = text.slice(prefix.length);
   if (!isByPiece(base)) return decodePiece(base, rest, 0);
   const pieces: Uint8Array[] = [];
@@ -62,7 +65,7 @@ export function* decodeSteps(text: string): Steps<Uint8Array> {
   return Buffer.concat(pieces);
 }
 
-/** As `decodeSteps`, in one go: for texts that are known to be short. @throws NodeError */
+/** Same as `decodeSteps`, in one go: for texts that are known to be short. @throws NodeError */
 export const decodeText = (text: string): Uint8Array => atOnce(decodeSteps(text));
 
 function* withoutPadding(text: string): Steps<string> {
@@ -72,25 +75,25 @@ function* withoutPadding(text: string): Steps<string> {
 }
 
 /**
- * Whole groups; those of base2 are counted from the end, and what is left in other bases is in the
- * last piece.
+ * Splits a text into pieces of complete groups. In base2 the groups are counted from the end; in
+ * other bases the last piece takes the incomplete group.
  */
 function* piecesOf({ name }: Base, text: string): Generator<string, void, undefined> {
   const skipsBreaks = /^base(?:32|64)/.test(name);
-  let held = "";
+  let pending = "";
   for (let at = 0; at < text.length; ) {
     const rest = text.length - at;
     let end = at + (name === "base2" ? rest % STEP_CHARACTERS || STEP_CHARACTERS : STEP_CHARACTERS);
     if (isHighSurrogate(text.charCodeAt(end - 1))) end += 1;
     const part = text.slice(at, end);
     at = end;
-    // As Go's decoders of these do.
-    held += skipsBreaks ? part.replace(/[\r\n]/g, "") : part;
-    const whole = name === "base2" || name === "base256emoji" ? held.length : held.length - (held.length % 8);
-    if (whole > 0) yield held.slice(0, whole);
-    held = held.slice(whole);
+    // Go's base32 and base64 decoders skip line breaks.
+    pending += skipsBreaks ? part.replace(/[\r\n]/g, "") : part;
+    const whole = name === "base2" || name === "base256emoji" ? pending.length : pending.length - (pending.length % 8);
+    if (whole > 0) yield pending.slice(0, whole);
+    pending = pending.slice(whole);
   }
-  if (held !== "") yield held;
+  if (pending !== "") yield pending;
 }
 
 const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00;

@@ -1,6 +1,6 @@
 /**
- * Compact sets of CIDs: 16 bytes of each digest in one table, so that millions of blocks can be
- * marked.
+ * Compact sets of CIDs. A set stores 16 bytes of each digest in one table, so that garbage
+ * collection can mark millions of blocks.
  */
 import { hash } from "node:crypto";
 import type { CID } from "multiformats/cid";
@@ -9,7 +9,7 @@ const keyWords = 4;
 const wholeDigest = 32;
 const MIN_SLOTS = 1024;
 
-/** A hash table with open addressing; each key is followed by some words of its own. */
+/** A hash table with open addressing. Each key is followed by `ownWords` words of data. */
 class Table {
   readonly #stride: number;
   readonly #kindOf: (cid: CID) => number;
@@ -18,7 +18,7 @@ class Table {
   readonly #key = new Uint32Array(keyWords);
   readonly #keyBytes = new Uint8Array(this.#key.buffer);
 
-  /** `kindOf` distinguishes CIDs of one multihash. */
+  /** `kindOf` returns a number that distinguishes CIDs with the same multihash. */
   constructor(ownWords: number, kindOf: (cid: CID) => number) {
     this.#stride = keyWords + ownWords;
     this.#kindOf = kindOf;
@@ -29,14 +29,14 @@ class Table {
     return this.#size;
   }
 
-  /** Offset of the words of a CID; undefined when it is not in the table. */
+  /** Returns the offset of the data words of a CID; undefined if the table does not contain it. */
   find(cid: CID): number | undefined {
     this.#read(cid);
     const at = this.#slot(this.#words);
     return isUsed(this.#words, at) ? at + keyWords : undefined;
   }
 
-  /** Adds the CID of the last `find`, which was not in the table. */
+  /** Adds the CID of the last call of `find`, which must have found nothing. */
   add(own?: number): void {
     if ((this.#size + 1) * this.#stride * 3 > this.#words.length * 2) this.#grow();
     const at = this.#slot(this.#words);
@@ -59,19 +59,19 @@ class Table {
     const source = trusted ? digest : hash("sha256", cid.multihash.bytes, "buffer");
     this.#keyBytes.set(source.subarray(0, keyWords * 4));
     this.#key[0] = (this.#key[0] as number) ^ Math.imul(this.#kindOf(cid), 0x9e3779b1);
-    // The hash function is part of the key: anybody can link to a block's digest under another
-    // function, or to a part of it.
+    // The hash function is part of the key, because anybody can link to the digest of a block under
+    // another function, or to a part of the digest.
     this.#key[1] = (this.#key[1] as number) ^ Math.imul(code * 256 + digest.length, 0x85ebca6b);
-    // A free slot is all zeros.
+    // All zeros would mark a free slot.
     if (!isUsed(this.#key, 0)) this.#key[0] = 1;
   }
 
-  /** Offset of the key, or of the free slot for it. */
+  /** Returns the offset of the key, or of the free slot for it. */
   #slot(words: Uint32Array): number {
     const key = this.#key;
-    const places = words.length / this.#stride;
-    for (let place = ((key[0] as number) ^ (key[1] as number)) >>> 0; ; place += 1) {
-      const at = (place & (places - 1)) * this.#stride;
+    const slots = words.length / this.#stride;
+    for (let slot = ((key[0] as number) ^ (key[1] as number)) >>> 0; ; slot += 1) {
+      const at = (slot & (slots - 1)) * this.#stride;
       if (!isUsed(words, at)) return at;
       if (words[at] === key[0] && words[at + 1] === key[1] && words[at + 2] === key[2] && words[at + 3] === key[3]) {
         return at;
@@ -97,12 +97,12 @@ const isUsed = (words: Uint32Array, at: number): boolean =>
   words[at] !== 0 || words[at + 1] !== 0 || words[at + 2] !== 0 || words[at + 3] !== 0;
 
 /**
- * Members are distinguished by codec and 128 bits of a cryptographic digest; shorter and identity
- * digests are hashed for it. Versions 0 and 1 of one dag-pb CID are the same member. Members cannot
- * be removed.
+ * A set of CIDs, compared by codec and 128 bits of a cryptographic digest. Shorter digests and
+ * identity digests are hashed first. Versions 0 and 1 of a dag-pb CID are the same member. Members
+ * cannot be removed.
  */
 export class CidSet {
-  /** Of which `find` looks for the members of another codec. */
+  /** The codec that `hasForm` is trying; undefined outside of `hasForm`. */
   #code: number | undefined;
   readonly #table = new Table(0, ({ code }) => this.#code ?? code);
   readonly #codes = new Set<number>();
@@ -115,7 +115,7 @@ export class CidSet {
     return this.#table.find(cid) !== undefined;
   }
 
-  /** True when it was not in the set before. */
+  /** Returns true if the set did not contain the CID before. */
   add(cid: CID): boolean {
     if (this.has(cid)) return false;
     this.#table.add();
@@ -123,7 +123,7 @@ export class CidSet {
     return true;
   }
 
-  /** Whether a CID of this multihash is in the set, whatever its codec. */
+  /** Whether the set contains a CID with this multihash and any codec. */
   hasForm(cid: CID): boolean {
     try {
       for (const code of this.#codes) {
@@ -137,9 +137,7 @@ export class CidSet {
   }
 }
 
-/**
- * Maps CIDs to numbers from 0 to 2^32 - 1; versions 0 and 1 of one dag-pb CID are different keys.
- */
+/** Maps CIDs to numbers from 0 to 2^32 - 1. Versions 0 and 1 of a dag-pb CID are different keys. */
 export class CidNumberMap {
   readonly #table = new Table(1, ({ code, version }) => code * 2 + version);
 

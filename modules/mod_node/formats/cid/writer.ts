@@ -1,18 +1,18 @@
-/** How CIDs are written for a caller. */
+/** Writes CIDs in the base and version that a caller requested. */
 import type { CID } from "multiformats/cid";
 import { multibaseNamed } from "./multibase.ts";
 import { cidText, parseCidWithBase } from "./text.ts";
 
 export interface CidForm {
-  /** Multibase of CIDs of version 1, by name or prefix; base32 unless named. */
+  /** Multibase for CIDs of version 1, by name or prefix; base32 by default. */
   readonly cidBase?: string | undefined;
-  /** Version 0 is written as version 1. */
+  /** Whether CIDs of version 0 are written as version 1. */
   readonly upgradeCidv0InOutput?: boolean | undefined;
 }
 
 /**
- * `upgraded`: version 0 is shown as version 1 when a base is named, as commands of the upper level
- * do.
+ * `upgraded` writes version 0 as version 1 if a base is given, as newer commands do; `kept` does
+ * not change the version.
  */
 export type CidLevel = "upgraded" | "kept";
 
@@ -27,8 +27,10 @@ export function cidWriter(form: CidForm, level: CidLevel = "upgraded"): WriteCid
 }
 
 /**
- * The same, but where no base is named CIDs are written as the path has its own. @throws NodeError
- * for an unknown base
+ * Same as `cidWriter`, but without a given base CIDs are written in the base of the CID in the
+ * path.
+ *
+ * @throws NodeError for an unknown base
  */
 export function cidWriterFor(path: string, form: CidForm, level: CidLevel = "upgraded"): WriteCid {
   const named = (form.cidBase ?? "") !== "";

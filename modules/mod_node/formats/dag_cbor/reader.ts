@@ -1,49 +1,50 @@
 /**
- * Reads CBOR tokens ("RFC 8949") as leniently as the reference (refmt), with its error texts, or as
- * strictly as Kubo 0.43. Iterative, and no memory is allocated for lengths that are only announced.
+ * Reads CBOR tokens ("RFC 8949") as leniently as refmt, the library of go-ipfs 0.9, and with its
+ * error texts; or as strictly as Kubo 0.43. The reader is iterative and allocates no memory for a
+ * length that is only announced.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 export type CborToken = "map" | "list" | "close" | "text" | "bytes" | "int" | "float" | "true" | "false" | "null";
 
-/** Bytes of the longest text or byte string. */
+/** Maximum length in bytes of a text or byte string. */
 const MAX_STRING = 33_554_432;
-/** Pieces of one text or byte string; the reference takes any number. */
+/** Maximum number of pieces of a text or byte string; refmt has no limit. */
 const MAX_PIECES = 65_536;
 const MAX_INT = 2n ** 63n;
-/** Maximum nesting; the reference is limited by its memory. */
+/** Maximum nesting; refmt is limited only by its memory. */
 const MAX_DEPTH = 1_000_000;
-/** Maximum nesting of strict CBOR. */
+/** Maximum nesting in strict mode. */
 const MAX_STRICT_DEPTH = 1024;
 
 const breakByte = 0xff;
 const empty = new Uint8Array();
 
-/** The tokens of one value; what follows it is not read. */
+/** Reads the tokens of one value and ignores what follows it. */
 export class CborReader {
   readonly #bytes: Buffer;
   readonly #end: string;
   readonly #strict: boolean;
   /**
-   * For each open container the number of items to come, counting keys and values of a map;
-   * negative without a definite length.
+   * The number of items to come, for each open container. Keys and values of a map count
+   * separately. The number is negative for a container of indefinite length.
    */
   readonly #left: number[] = [];
   readonly #maps: boolean[] = [];
   #at = 0;
-  /** Tag of the last token, if any. */
+  /** Tag of the last token, if it has one. */
   tag: number | undefined;
-  /** Content of the last token, a text or byte string. */
+  /** Content of the last token, if it was a text or byte string. */
   bytes: Uint8Array = empty;
-  /** Value of the last token, an integer; bigint beyond 2^53. */
+  /** Value of the last token, if it was an integer; a bigint beyond 2^53. */
   int: number | bigint = 0;
   float = 0;
   /** Whether the last token is in canonical form. */
   canonical = true;
 
   /**
-   * `end` is the error text when the next byte is missing. `strict` refuses indefinite lengths,
-   * integers that are longer than they need to be, NaN, infinities and deep nesting.
+   * `end` is the error text for input that ends too early. `strict` rejects indefinite lengths,
+   * integers that are not minimally encoded, NaN, infinities and deep nesting.
    */
   constructor(bytes: Uint8Array, { end = "unexpected EOF", strict = false } = {}) {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -61,13 +62,13 @@ export class CborReader {
     return this.#left.length;
   }
 
-  /** Whether the next token is a key, or the end of its map. */
+  /** Whether the next token is a key of a map, or the end of that map. */
   get atKey(): boolean {
     const left = this.#left.at(-1);
     return this.#maps.at(-1) === true && (left as number) % 2 === 0;
   }
 
-  /** Must not be called again when `depth` is 0 after a token. @throws NodeError */
+  /** Must not be called once `depth` is 0 after a token. @throws NodeError */
   next(): CborToken {
     this.tag = undefined;
     this.canonical = true;
@@ -79,11 +80,12 @@ export class CborReader {
     if (first === breakByte && left < 0) {
       this.canonical = false;
       if (this.#maps[top] && left % 2 !== 0) {
-        throw new NodeError("unexpected break; expected value in indefinite-length map");
+        throw failure("CBOR_INVALID", { reason: "unexpected break; expected value in indefinite-length map" });
       }
       return this.#close();
     }
-    // Indefinite lengths count down from -2: the parity tells whether a key is next.
+    // Containers of indefinite length count down from -2, so that the parity shows whether a key is
+    // next.
     this.#left[top] = left - 1;
     return this.#item(first);
   }
@@ -138,31 +140,34 @@ export class CborReader {
       case 6:
         return this.#tagged(first);
     }
-    throw new NodeError(`${this.#strict ? "i" : "I"}nvalid majorByte: 0x${first.toString(16)}`);
+    throw failure("CBOR_INVALID", { reason: `${this.#strict ? "i" : "I"}nvalid majorByte: 0x${first.toString(16)}` });
   }
 
   #refuseIfStrict(reason: string): void {
-    if (this.#strict) throw new NodeError(`cbor: ${reason}`);
+    if (this.#strict) throw failure("CBOR_INVALID", { reason: `cbor: ${reason}` });
   }
 
   #open(isMap: boolean, left: number): "map" | "list" {
     if (this.#strict && this.#left.length >= MAX_STRICT_DEPTH) {
-      throw new NodeError("message structure exceeded maximum nesting depth");
+      throw failure("CBOR_INVALID", { reason: "message structure exceeded maximum nesting depth" });
     }
-    if (this.#left.length >= MAX_DEPTH) throw new NodeError(`cbor: values are nested deeper than ${MAX_DEPTH} levels`);
+    if (this.#left.length >= MAX_DEPTH)
+      throw failure("CBOR_INVALID", { reason: `cbor: values are nested deeper than ${MAX_DEPTH} levels` });
     this.#left.push(left);
     this.#maps.push(isMap);
     return isMap ? "map" : "list";
   }
 
   #tagged(first: number): CborToken {
-    if (this.tag !== undefined) throw new NodeError("unsupported multiple tags on a single data item");
+    if (this.tag !== undefined)
+      throw failure("CBOR_INVALID", { reason: "unsupported multiple tags on a single data item" });
     this.tag = this.#length(first);
     return this.#item(this.#byte());
   }
 
   #negative(below: number | bigint): "int" {
-    if (BigInt(below) >= MAX_INT) throw new NodeError("cbor: negative integer out of rage of int64 type");
+    if (BigInt(below) >= MAX_INT)
+      throw failure("CBOR_INVALID", { reason: "cbor: negative integer out of rage of int64 type" });
     this.int = typeof below === "bigint" ? -1n - below : -1 - below;
     return "int";
   }
@@ -177,18 +182,21 @@ export class CborReader {
     return "float";
   }
 
-  /** A string in chunks. */
+  /** Reads a string that comes in pieces. */
   #pieces(major: number): "text" | "bytes" {
     const pieces: Uint8Array[] = [];
     for (let first = this.#byte(); first !== breakByte; first = this.#byte()) {
       if ((first & 0xe0) !== major) {
         const got = `${first & 0xe0}, byte: ${first}`;
-        throw new NodeError(`cbor: expect bytes or string major type in indefinite string/bytes; got: ${got}`);
+        throw failure("CBOR_INVALID", {
+          reason: `cbor: expect bytes or string major type in indefinite string/bytes; got: ${got}`,
+        });
       }
-      // Empty pieces say nothing, and views of them would cost more than the rest.
+      // Empty pieces add no content, and views of them would cost more than the other pieces.
       if (first === major) continue;
       const piece = this.#string(first, "indefinite string/bytes");
-      if (pieces.length === MAX_PIECES) throw new NodeError(`cbor: a string in more than ${MAX_PIECES} pieces`);
+      if (pieces.length === MAX_PIECES)
+        throw failure("CBOR_INVALID", { reason: `cbor: a string in more than ${MAX_PIECES} pieces` });
       pieces.push(piece);
     }
     this.canonical = false;
@@ -199,7 +207,9 @@ export class CborReader {
   #string(first: number, kind: string): Uint8Array {
     const length = this.#exactLength(first);
     if (length > MAX_STRING) {
-      throw new NodeError(`cbor: decoding rejected oversized ${kind} field: ${length} is too large`);
+      throw failure("CBOR_INVALID", {
+        reason: `cbor: decoding rejected oversized ${kind} field: ${length} is too large`,
+      });
     }
     return this.#take(Number(length));
   }
@@ -210,14 +220,14 @@ export class CborReader {
 
   #exactLength(first: number): number | bigint {
     const length = this.#uint(first);
-    if (length >= MAX_INT) throw new NodeError("cbor: positive integer is out of length");
+    if (length >= MAX_INT) throw failure("CBOR_INVALID", { reason: "cbor: positive integer is out of length" });
     return length;
   }
 
   #uint(first: number): number | bigint {
     const low = first & 0x1f;
     if (low < 24) return low;
-    if (low > 27) throw new NodeError(`decodeUint: Invalid descriptor: ${first}`);
+    if (low > 27) throw failure("CBOR_INVALID", { reason: `decodeUint: Invalid descriptor: ${first}` });
     const value = low === 24 ? this.#byte() : this.#wide(this.#take(1 << (low - 24)));
     if (value < (minimumOfWidth[low - 24] as number)) {
       this.#refuseIfStrict("integer not minimally encoded");
@@ -234,21 +244,21 @@ export class CborReader {
 
   #byte(): number {
     const byte = this.#bytes[this.#at];
-    if (byte === undefined) throw new NodeError(this.#end);
+    if (byte === undefined) throw failure("CBOR_INVALID", { reason: this.#end });
     this.#at += 1;
     return byte;
   }
 
   #take(length: number): Buffer {
     const left = this.#bytes.length - this.#at;
-    if (length > left) throw new NodeError(left === 0 ? this.#end : "unexpected EOF");
+    if (length > left) throw failure("CBOR_INVALID", { reason: left === 0 ? this.#end : "unexpected EOF" });
     const taken = this.#bytes.subarray(this.#at, this.#at + length);
     this.#at += length;
     return taken;
   }
 }
 
-/** The least values that need one, two, four and eight bytes. */
+/** The smallest values that need one, two, four and eight bytes. */
 const minimumOfWidth = [24, 0x100, 0x10000, 0x100000000];
 
 function halfFloat(bits: number): number {

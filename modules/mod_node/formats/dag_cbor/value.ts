@@ -1,36 +1,36 @@
-/** Values of the "IPLD Data Model" in memory, and as CBOR. */
+/** Values of the "IPLD Data Model" in memory, as CBOR is decoded to them. */
 import type { CID } from "multiformats/cid";
 import { atOnce, ITEMS_PER_STEP, type Steps, sortedSteps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import type { CborReader } from "./reader.ts";
 import { binary, type CborRules, type CborScalar, type CborVisitor, visitCborSteps } from "./visit.ts";
 
 /**
- * A number is a float, a bigint an integer. Texts and keys are their UTF-8 bytes, one character for
- * each byte: so invalid UTF-8 is not lost, and keys compare as their bytes do.
+ * A number is a float, a bigint is an integer. Texts and keys are stored as their UTF-8 bytes, one
+ * character per byte. This preserves invalid UTF-8, and lets keys compare as their bytes do.
  */
 export type Value = null | boolean | number | bigint | string | Uint8Array | CID | Value[] | ValueMap;
 export type ValueMap = Map<string, Value>;
 export type Scalar = Exclude<Value, Value[] | ValueMap>;
 
-/** Maximum number of values in one node: each takes many times its encoded size in memory. */
+/** Maximum number of values in a node. A value takes many times its encoded size in memory. */
 const MAX_VALUES = 4_000_000;
 
 interface Open {
   readonly container: Value[] | ValueMap;
-  /** Its key in the map that contains it. */
+  /** The key of the value in the map that contains it. */
   readonly key: string;
 }
 
-/** Builds a value from its parts, and counts them. */
+/** Builds a value from its parts and counts them. */
 export class ValueBuilder {
   readonly #open: Open[] = [];
   #key = "";
   #count = 0;
   value: Value = null;
 
-  /** Whether the open map has this key already. */
+  /** Whether the open map already has this key. */
   has(key: string): boolean {
     const map = this.#open.at(-1)?.container;
     return map instanceof Map && map.has(key);
@@ -42,7 +42,8 @@ export class ValueBuilder {
 
   add(value: Value): void {
     this.#count += 1;
-    if (this.#count > MAX_VALUES) throw new NodeError(`a node of more than ${MAX_VALUES} values is too large`);
+    if (this.#count > MAX_VALUES)
+      throw failure("CBOR_INVALID", { reason: `a node of more than ${MAX_VALUES} values is too large` });
     const parent = this.#open.at(-1)?.container;
     if (parent === undefined) this.value = value;
     else if (parent instanceof Map) parent.set(this.#key, value);
@@ -55,7 +56,7 @@ export class ValueBuilder {
     this.#open.push({ container, key: this.#key });
   }
 
-  /** Closes the innermost container; it is replaced by what `value` gives. */
+  /** Closes the innermost container. If `value` is given, its result replaces the container. */
   leave(value?: (complete: Value[] | ValueMap) => Value): void {
     const { container, key } = this.#open.pop() as Open;
     if (value === undefined) return;
@@ -67,10 +68,10 @@ export class ValueBuilder {
   }
 }
 
-/** Decodes leniently, as go-ipfs 0.9 does. @throws NodeError with the reference's text */
+/** Decodes as leniently as go-ipfs 0.9. @throws NodeError with the error text of go-ipfs */
 export const decodeCbor = (bytes: Uint8Array): Value => atOnce(decodeCborSteps(bytes));
 
-/** In steps, as `decodeCbor`. */
+/** Same as `decodeCbor`, in steps. */
 export function* decodeCborSteps(bytes: Uint8Array, rules?: CborRules): Steps<Value> {
   const builder = new ValueBuilder();
   const visitor: CborVisitor = {
@@ -102,11 +103,11 @@ function scalarOf(token: CborScalar, reader: CborReader): Scalar {
   }
 }
 
-/** Called with the parts of a value. */
+/** Receives the parts of a value, in order. */
 export interface ValueVisitor {
   enter(container: Value[] | ValueMap): void;
   leave(container: Value[] | ValueMap): void;
-  /** Before every item of a list and every key of a map; `at` counts them. */
+  /** Called before every item of a list and every key of a map; `at` is the index. */
   item(at: number): void;
   key(key: string): void;
   scalar(value: Scalar): void;
@@ -114,17 +115,22 @@ export interface ValueVisitor {
 
 interface Frame {
   readonly container: Value[] | ValueMap;
-  /** Of a map, sorted. */
+  /** The sorted keys of a map; undefined for a list. */
   readonly keys: readonly string[] | undefined;
   at: number;
 }
 
-type Compare = (one: string, other: string) => number;
+export type Compare = (one: string, other: string) => number;
 
-/** Visits keys in the order of `compare`. Iterative, since values may be nested deeply. */
+/**
+ * Visits a value, with the keys of maps in the order of `compare`. The function is iterative,
+ * because values may be deeply nested.
+ */
 export function* visitValueSteps(root: Value, compare: Compare, visitor: ValueVisitor): Steps<void> {
   const frames: Frame[] = [];
-  /** Gives the map whose keys are to be sorted. */
+  /**
+   * Announces a value to the visitor. Returns it if it is a map, whose keys must be sorted first.
+   */
   const begin = (value: Value): ValueMap | undefined => {
     if (!(value instanceof Map) && !Array.isArray(value)) {
       visitor.scalar(value);
@@ -162,133 +168,24 @@ const sortedKeys = (map: ValueMap, compare: Compare): Steps<string[]> => sortedS
 
 /** Compares keys by their bytes. */
 export const bytewise = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
-const shorterFirst = (one: string, other: string): number => one.length - other.length || bytewise(one, other);
 
 /**
- * Canonical CBOR: 64-bit floats, keys sorted by length and bytes, everything else as short as
- * possible.
+ * Returns the CIDs that a value links to, in order.
+ *
+ * @throws NodeError with the error text of go-ipfs
  */
-export const encodeCbor = (value: Value): Uint8Array => atOnce(encodeCborSteps(value));
-
-/** In steps, as `encodeCbor`. */
-export const encodeCborSteps = (value: Value): Steps<Uint8Array> => written(value, shorterFirst);
-
-/** Plain CBOR: maps in the order in which they are. */
-export const encodePlainCborSteps = (value: Value): Steps<Uint8Array> => written(value, () => 0);
-
-function* written(value: Value, compare: Compare): Steps<Uint8Array> {
-  const writer = new Writer();
-  yield* visitValueSteps(value, compare, {
-    enter: (container) =>
-      container instanceof Map ? writer.head(5, container.size) : writer.head(4, container.length),
-    leave: () => {},
-    item: () => {},
-    key: (key) => writer.text(key),
-    scalar: (scalar) => writer.scalar(scalar),
-  });
-  return writer.bytes;
-}
-
-class Writer {
-  #buffer = Buffer.allocUnsafe(1024);
-  #length = 0;
-
-  get bytes(): Uint8Array {
-    return this.#buffer.subarray(0, this.#length);
-  }
-
-  scalar(value: Scalar): void {
-    if (typeof value === "string") this.text(value);
-    else if (typeof value === "number") this.#float(value);
-    else if (typeof value === "bigint") value < 0n ? this.head(1, -1n - value) : this.head(0, value);
-    else if (value instanceof Uint8Array) this.#string(2, value);
-    else if (value === null || typeof value === "boolean") this.#byte(value === null ? 0xf6 : value ? 0xf5 : 0xf4);
-    else this.#link(value);
-  }
-
-  text(text: string): void {
-    this.head(3, text.length);
-    const at = this.#reserve(text.length);
-    this.#buffer.write(text, at, "latin1");
-  }
-
-  head(major: number, value: number | bigint): void {
-    const first = major << 5;
-    if (value < 24) {
-      this.#byte(first | Number(value));
-      return;
-    }
-    const power = value < 0x100 ? 0 : value < 0x10000 ? 1 : value < 0x100000000 ? 2 : 3;
-    this.#byte(first | (24 + power));
-    const size = 1 << power;
-    const at = this.#reserve(size);
-    if (power === 3) this.#buffer.writeBigUInt64BE(BigInt(value), at);
-    else this.#buffer.writeUIntBE(Number(value), at, size);
-  }
-
-  #float(value: number): void {
-    this.#byte(0xfb);
-    const at = this.#reserve(8);
-    this.#buffer.writeDoubleBE(value, at);
-  }
-
-  #link(cid: CID): void {
-    this.head(6, 42);
-    this.#string(2, Buffer.concat([Uint8Array.of(0), cid.bytes]));
-  }
-
-  #string(major: number, bytes: Uint8Array): void {
-    this.head(major, bytes.length);
-    const at = this.#reserve(bytes.length);
-    this.#buffer.set(bytes, at);
-  }
-
-  #byte(byte: number): void {
-    const at = this.#reserve(1);
-    this.#buffer[at] = byte;
-  }
-
-  /** Reserves bytes and gives their offset; the buffer may be replaced. */
-  #reserve(size: number): number {
-    const at = this.#length;
-    this.#length += size;
-    if (this.#length > this.#buffer.length) {
-      const larger = Buffer.allocUnsafe(Math.max(this.#length, this.#buffer.length * 2));
-      larger.set(this.#buffer.subarray(0, at));
-      this.#buffer = larger;
-    }
-    return at;
-  }
-}
-
-/**
- * The same value in canonical form, or these very bytes if they are canonical. @throws NodeError
- * with the reference's text
- */
-export const canonicalCbor = (bytes: Uint8Array): Uint8Array => atOnce(canonicalCborSteps(bytes));
-
-/** In steps, as `canonicalCbor`. */
-export function* canonicalCborSteps(bytes: Uint8Array): Steps<Uint8Array> {
-  const { length, canonical } = yield* visitCborSteps(bytes, {});
-  return canonical ? bytes.subarray(0, length) : yield* encodeCborSteps(yield* decodeCborSteps(bytes));
-}
-
-/** The CIDs that a value links to, in order. @throws NodeError with the reference's text */
 export const cborLinks = (bytes: Uint8Array, rules?: CborRules): CID[] => atOnce(cborLinksSteps(bytes, rules));
 
-/** In steps, as `cborLinks`. */
+/** Same as `cborLinks`, in steps. */
 export function* cborLinksSteps(bytes: Uint8Array, rules?: CborRules): Steps<CID[]> {
   const found: CID[] = [];
   yield* visitCborSteps(bytes, { link: (cid) => found.push(cid) }, rules);
   return found;
 }
 
-const noMember = (message: string, later: string) => new NodeError(message, { code: "NO_LINK", details: { later } });
+const noMember = (message: string, later: string) => new NodeError("NO_LINK", message, { details: { later } });
 
-/**
- * Why nothing can be looked up in values of a kind, in the words of later versions of the
- * reference.
- */
+/** The error text of Kubo 0.43 for a lookup in a value that is neither a map nor a list. */
 export const wrongKind = (kind: string): string =>
   `func called on wrong kind: "LookupBySegment" called on a ${kind} node (kind: ${kind}), but only makes sense on map or list`;
 
@@ -301,8 +198,9 @@ function kindOf(value: Scalar): string {
 }
 
 /**
- * The member of a value with that key or index. @throws NodeError with the reference's text when
- * there is none
+ * Returns the member of a value with this key or index.
+ *
+ * @throws NodeError with the error text of go-ipfs if it does not exist
  */
 export function member(value: Value, name: string): Value {
   const notFound = `key not found: ${quote(name)}`;

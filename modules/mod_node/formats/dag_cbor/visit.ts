@@ -1,40 +1,40 @@
-/** Reads whole CBOR values. Keys are texts and unique. */
+/** Reads whole CBOR values. Keys must be texts and unique. */
 import type { CID } from "multiformats/cid";
 import { ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { castCid } from "../cid/text.ts";
 import { CborReader, type CborToken } from "./reader.ts";
 
 export type CborScalar = Exclude<CborToken, "map" | "list" | "close">;
 
-/** Called with the parts of a value; methods may be left out. */
+/** Receives the parts of a value. Every method is optional. */
 export interface CborVisitor {
   enter?(kind: "map" | "list"): void;
   leave?(): void;
   key?(text: Uint8Array): void;
-  /** The reader has the content of the token. */
+  /** Fields of `reader` hold the content of the token. */
   scalar?(token: CborScalar, reader: CborReader): void;
   link?(cid: CID): void;
 }
 
 export interface VisitedCbor {
-  /** Bytes of the value. */
+  /** Length of the value in bytes. */
   readonly length: number;
-  /** Whether it is encoded as the reference encodes it. */
+  /** Whether the value is encoded as go-ipfs would encode it. */
   readonly canonical: boolean;
 }
 
 const linkTag = 42;
 
 /**
- * Which CBOR is accepted. `lenient` is that of go-ipfs 0.9: any encoding, and what follows the
- * value is ignored. `strict` is that of Kubo 0.43, which ignores tags of values other than bytes.
- * `strict without links` is its codec `cbor`.
+ * Which CBOR is accepted. `lenient` is the CBOR of go-ipfs 0.9: any encoding, and bytes after the
+ * value are ignored. `strict` is the dag-cbor of Kubo 0.43, which ignores tags of values other than
+ * bytes. `strict without links` is its codec `cbor`.
  */
 export type CborRules = "lenient" | "strict" | "strict without links";
 
-/** @throws NodeError with the reference's text */
+/** @throws NodeError with the error text of go-ipfs */
 export function* visitCborSteps(
   bytes: Uint8Array,
   visitor: CborVisitor,
@@ -60,7 +60,7 @@ export function* visitCborSteps(
       visitor.key?.(reader.bytes);
     } else if (reader.tag !== undefined && (!strict || token === "bytes")) {
       if (strict && (reader.tag !== linkTag || rules === "strict without links")) {
-        throw new NodeError(`unhandled cbor tag ${reader.tag}`);
+        throw failure("CBOR_INVALID", { reason: `unhandled cbor tag ${reader.tag}` });
       }
       const cid = linkOf(token, reader);
       visitor.link?.(cid);
@@ -71,12 +71,14 @@ export function* visitCborSteps(
       visitor.scalar?.(token, reader);
     }
   } while (reader.depth > 0);
-  if (strict && reader.at < bytes.length) throw new NodeError("unexpected content after end of cbor object");
+  if (strict && reader.at < bytes.length)
+    throw failure("CBOR_INVALID", { reason: "unexpected content after end of cbor object" });
   return { length: reader.at, canonical };
 }
 
 /**
- * The keys of one map: those in order, and from the first one on that is not, a set of the rest.
+ * The keys of a map that were read so far. Keys that come in order only need a comparison with the
+ * previous key; from the first key out of order on, they go into a set.
  */
 class Keys {
   readonly #sorted: Uint8Array[] = [];
@@ -95,7 +97,7 @@ class Keys {
     this.#rest ??= new Set();
     const text = binary(key);
     if (this.#rest.has(text) || this.#isAmongSorted(key)) {
-      throw new NodeError(`repeated key ${quote(Buffer.from(key).toString())}`);
+      throw failure("CBOR_INVALID", { reason: `repeated key ${quote(Buffer.from(key).toString())}` });
     }
     this.#rest.add(text);
   }
@@ -112,43 +114,48 @@ class Keys {
   }
 }
 
-/** Bytes as text, one character for each byte. */
+/** Converts bytes to text, one character per byte. */
 export const binary = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 
-/** The canonical order: shorter keys first. */
+/** Compares keys in canonical order: shorter keys first. */
 export const compareKeys = (one: Uint8Array, other: Uint8Array): number =>
   one.length - other.length || Buffer.compare(one, other);
 
 function keyOf(token: CborToken, reader: CborReader): Uint8Array {
   if (token === "text") return reader.bytes;
   if (token === "map" || token === "list") {
-    throw new NodeError(`unexpected ${token === "map" ? "map" : "arr"}Open; expected map key`);
+    throw failure("CBOR_INVALID", { reason: `unexpected ${token === "map" ? "map" : "arr"}Open; expected map key` });
   }
-  throw new NodeError(`unexpected token ${tokenText(token, reader)}; expected key string or end of map`);
+  throw failure("CBOR_INVALID", {
+    reason: `unexpected token ${tokenText(token, reader)}; expected key string or end of map`,
+  });
 }
 
 function linkOf(token: CborToken, reader: CborReader): CID {
-  if (reader.tag !== linkTag) throw new NodeError(`missing an unmarshaller for tag ${reader.tag}`);
+  if (reader.tag !== linkTag)
+    throw failure("CBOR_INVALID", { reason: `missing an unmarshaller for tag ${reader.tag}` });
   if (token !== "bytes" && token !== "null") {
-    throw new NodeError(`unmarshal error: cannot assign ${tokenText(token, reader)} to slice field`);
+    throw failure("CBOR_INVALID", {
+      reason: `unmarshal error: cannot assign ${tokenText(token, reader)} to slice field`,
+    });
   }
   const bytes = token === "null" ? new Uint8Array() : reader.bytes;
   return linkCid(bytes);
 }
 
-/** Decodes the CID of a link. @throws NodeError with the reference's text */
+/** Decodes the CID of a link. @throws NodeError with the error text of go-ipfs */
 export function linkCid(bytes: Uint8Array): CID {
-  if (bytes.length === 0) throw new NodeError("link value was empty");
-  if (bytes[0] !== 0) throw new NodeError("invalid multibase on IPLD link");
+  if (bytes.length === 0) throw failure("CBOR_INVALID", { reason: "link value was empty" });
+  if (bytes[0] !== 0) throw failure("CBOR_INVALID", { reason: "invalid multibase on IPLD link" });
   try {
     return castCid(bytes.subarray(1));
   } catch (error) {
-    throw new NodeError("link value should have been bytes", { cause: error });
+    throw failure("CBOR_INVALID", { reason: "link value should have been bytes" }, error);
   }
 }
 
-/** A token as the reference prints it. */
+/** Returns a token as refmt prints it in errors. */
 export function tokenText(token: CborToken, { tag, int, float, bytes }: CborReader): string {
   const inner = {
     map: "{",

@@ -1,7 +1,7 @@
-/** dag-pb nodes in the JSON of `dag put`. */
+/** Reads dag-pb nodes from the JSON form that `dag put` accepts. */
 import type { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
 import type { JsonToken } from "../../util/go/json.ts";
 import { type FieldPath, StructReader } from "../../util/go/json_struct.ts";
@@ -10,7 +10,7 @@ import type { PbLink, PbNode } from "../dag_pb/dag_pb.ts";
 
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
-/** A link whose parts come one by one. */
+/** A link whose fields are read one after another. */
 interface PartialLink {
   name: string;
   size: number;
@@ -21,30 +21,30 @@ const nodeType = 'struct { Data []uint8 "json:\\"data\\""; Links []*format.Link 
 const cidType = 'struct { CidTarget string "json:\\"/\\"" }';
 
 /**
- * `{"data": "<base64>", "links": [{"Name", "Size", "Cid": {"/": "<cid>"}}]}`.
+ * Reads `{"data": "<base64>", "links": [{"Name", "Size", "Cid": {"/": "<cid>"}}]}`.
  *
- * @throws NodeError with the reference's text
+ * @throws NodeError with the error text of go-ipfs
  */
 export function* readPbJson(bytes: Uint8Array): Steps<PbNode> {
   const reader = new StructReader(bytes, "document");
   const drafts: PartialLink[] = [];
   let data: Uint8Array | undefined;
   yield* reader.document("", nodeType, {
-    *data(token, place) {
-      data = yield* bytesOf(reader, token, place);
+    *data(token, field) {
+      data = yield* bytesOf(reader, token, field);
     },
-    links(token, place) {
+    links(token, field) {
       drafts.length = 0;
-      return reader.list(token, place, "[]*format.Link", (each) => pbLink(reader, each, place, drafts));
+      return reader.list(token, field, "[]*format.Link", (each) => pbLink(reader, each, field, drafts));
     },
   });
   return { data, links: drafts.map(requireCid) };
 }
 
-function* pbLink(reader: StructReader, token: JsonToken, place: FieldPath, drafts: PartialLink[]): Steps<void> {
+function* pbLink(reader: StructReader, token: JsonToken, field: FieldPath, drafts: PartialLink[]): Steps<void> {
   const draft: PartialLink = { name: "", size: 0 };
   drafts.push(draft);
-  yield* reader.struct(token, place, "format.Link", "Link", {
+  yield* reader.struct(token, field, "format.Link", "Link", {
     Name: (each, at) => {
       draft.name = utf8(reader.text(each, at) ?? Buffer.from(draft.name));
     },
@@ -57,19 +57,19 @@ function* pbLink(reader: StructReader, token: JsonToken, place: FieldPath, draft
   });
 }
 
-function* cidIn(reader: StructReader, token: JsonToken, place: FieldPath): Steps<CID | undefined> {
+function* cidIn(reader: StructReader, token: JsonToken, field: FieldPath): Steps<CID | undefined> {
   if (token === "null") return undefined;
   let target: string | undefined = token === "{" ? "" : undefined;
-  const field = (each: JsonToken) => {
-    const text = reader.text(each, place);
+  const readTarget = (each: JsonToken) => {
+    const text = reader.text(each, field);
     if (text !== undefined) target = utf8(text);
     else if (each !== "null") target = undefined;
   };
-  yield* reader.struct(token, place, cidType, place.struct, { "/": field });
-  // A fault was recorded already.
+  yield* reader.struct(token, field, cidType, field.struct, { "/": readTarget });
+  // The reader has already recorded the error.
   if (target === undefined || reader.stopped) return undefined;
   try {
-    if (target === "") throw new NodeError("cid was incorrectly formatted");
+    if (target === "") throw failure("DAG_PB_INVALID", { reason: "cid was incorrectly formatted" });
     return parseCid(target);
   } catch (error) {
     reader.stop((error as Error).message);
@@ -77,17 +77,17 @@ function* cidIn(reader: StructReader, token: JsonToken, place: FieldPath): Steps
   }
 }
 
-/** Base64 or a list of numbers: Go accepts both for bytes. */
-function* bytesOf(reader: StructReader, token: JsonToken, place: FieldPath): Steps<Uint8Array | undefined> {
+/** Reads base64 or a list of numbers, because Go accepts both for bytes. */
+function* bytesOf(reader: StructReader, token: JsonToken, field: FieldPath): Steps<Uint8Array | undefined> {
   if (token === "[") {
     const numbers: number[] = [];
-    yield* reader.list(token, place, "[]uint8", (each) => {
-      numbers.push(reader.uint64(each, place) ?? 0);
+    yield* reader.list(token, field, "[]uint8", (each) => {
+      numbers.push(reader.uint64(each, field) ?? 0);
     });
-    if (numbers.some((number) => number > 255)) reader.fail(`${place.path} holds a number that is no byte`);
+    if (numbers.some((number) => number > 255)) reader.fail(`${field.path} holds a number that is no byte`);
     return Uint8Array.from(numbers);
   }
-  const text = reader.text(token, place, "[]uint8");
+  const text = reader.text(token, field, "[]uint8");
   if (text === undefined) return undefined;
   try {
     return decodeBase64(utf8(text));
@@ -97,8 +97,8 @@ function* bytesOf(reader: StructReader, token: JsonToken, place: FieldPath): Ste
   }
 }
 
-/** The reference writes a link without CID, and cannot read the node afterwards. */
+/** go-ipfs stores a link without a CID, and then cannot read the node. Here it is an error. */
 function requireCid({ name, size, cid }: PartialLink, at: number): PbLink {
-  if (cid === undefined) throw new NodeError(`link hash #${at} is not valid multihash. cid too short`);
+  if (cid === undefined) throw failure("DAG_PB_LINK_INVALID", { at, reason: "cid too short" });
   return { name, size, cid };
 }

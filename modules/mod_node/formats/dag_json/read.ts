@@ -1,46 +1,51 @@
-/** Reads nodes as JSON: the reference's older form, and dag-json. */
+/** Reads nodes from JSON: from the older form of go-ipfs, and from dag-json. */
 
 import { atOnce, ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { JsonReader } from "../../util/go/json.ts";
 import { parseCid } from "../cid/text.ts";
 import { type Value, ValueBuilder, type ValueMap } from "../dag_cbor/value.ts";
 import { binary } from "../dag_cbor/visit.ts";
 
 /**
- * The older form: every number is a float, `{"/": "<cid>"}` is a link, the last of two equal keys
- * counts, and what follows the first value is ignored.
+ * Reads the older form: every number is a float, `{"/": "<cid>"}` is a link, the last of two equal
+ * keys counts, and anything after the first value is ignored.
  *
- * @throws NodeError with the reference's text
+ * @throws NodeError with the error text of go-ipfs
  */
 export const readJson = (bytes: Uint8Array): Value => atOnce(readJsonSteps(bytes));
 
-/** In steps, as `readJson`. */
+/** Same as `readJson`, in steps. */
 export const readJsonSteps = (bytes: Uint8Array): Steps<Value> =>
   new Reader(new JsonReader(bytes, "first"), legacy).read();
 
 /**
- * "DAG-JSON specification": numbers without point and exponent are integers, `{"/": "<cid>"}` is a
- * link, `{"/": {"bytes": "<base64>"}}` are bytes, and keys are unique.
+ * Reads dag-json ("DAG-JSON specification"): numbers without point and exponent are integers,
+ * `{"/": "<cid>"}` is a link, `{"/": {"bytes": "<base64>"}}` are bytes, and keys are unique.
  *
  * @throws NodeError
  */
 export const readDagJson = (bytes: Uint8Array): Value => atOnce(readDagJsonSteps(bytes));
 
-/** In steps, as `readDagJson`. */
+/** Same as `readDagJson`, in steps. */
 export const readDagJsonSteps = (bytes: Uint8Array): Steps<Value> =>
   new Reader(new JsonReader(bytes, "document"), dagJson).read();
 
-/** Plain JSON, the codec `json`: as dag-json, but without links and bytes. @throws NodeError */
+/**
+ * Reads plain JSON, the codec `json`: like dag-json, but without links and bytes.
+ *
+ * @throws NodeError
+ */
 export const readPlainJsonSteps = (bytes: Uint8Array): Steps<Value> =>
   new Reader(new JsonReader(bytes, "document"), plain).read();
 
 /**
- * What the forms do differently. Their failures are reported once the whole is known to be JSON.
+ * The differences between the forms. An error that a method throws is reported only after the whole
+ * input was found to be valid JSON.
  */
 interface Form {
   number(text: string): Value;
-  /** What a map is whose only key is `/`; undefined for a map like any other. */
+  /** Returns the value of a map whose only key is `/`; undefined if it is an ordinary map. */
   special(inner: Value): Value | undefined;
   readonly repeats: boolean;
 }
@@ -48,7 +53,7 @@ interface Form {
 const legacy: Form = {
   number: float,
   special(inner) {
-    if (typeof inner !== "string") throw new NodeError("link should have been a string");
+    if (typeof inner !== "string") throw failure("DAG_JSON_INVALID", { reason: "link should have been a string" });
     return linkOf(inner);
   },
   repeats: true,
@@ -60,7 +65,8 @@ const dagJson: Form = {
     if (typeof inner === "string") return linkOf(inner);
     const text = inner instanceof Map && inner.size === 1 ? inner.get("bytes") : undefined;
     if (typeof text !== "string") return undefined;
-    if (!/^[A-Za-z0-9+/]*$/.test(text)) throw new NodeError("bytes are not in base64 without padding");
+    if (!/^[A-Za-z0-9+/]*$/.test(text))
+      throw failure("DAG_JSON_INVALID", { reason: "bytes are not in base64 without padding" });
     return new Uint8Array(Buffer.from(text, "base64"));
   },
   repeats: false,
@@ -73,16 +79,18 @@ const linkOf = (text: string) => parseCid(Buffer.from(text, "latin1").toString()
 function float(text: string): number {
   const value = Number(text);
   if (!Number.isFinite(value)) {
-    throw new NodeError(`json: cannot unmarshal number ${text} into Go value of type float64`);
+    throw failure("DAG_JSON_INVALID", {
+      reason: `json: cannot unmarshal number ${text} into Go value of type float64`,
+    });
   }
   return value;
 }
 
 function integer(text: string): bigint {
-  // A longer text is not a 64-bit number, and slow to parse.
+  // A longer text cannot be a 64-bit number, and is slow to parse.
   const value = text.length > 24 ? undefined : BigInt(text);
   if (value === undefined || value < -(2n ** 63n) || value >= 2n ** 64n) {
-    throw new NodeError(`the integer ${text.slice(0, 24)} does not fit into 64 bits`);
+    throw failure("DAG_JSON_INVALID", { reason: `the integer ${text.slice(0, 24)} does not fit into 64 bits` });
   }
   return value;
 }
@@ -117,7 +125,8 @@ class Reader {
   }
 
   #key(key: string): void {
-    if (!this.#form.repeats && this.#builder.has(key)) this.#fault ??= new NodeError(`repeated key "${key}"`);
+    if (!this.#form.repeats && this.#builder.has(key))
+      this.#fault ??= failure("DAG_JSON_INVALID", { reason: `repeated key "${key}"` });
     this.#builder.key(key);
   }
 
@@ -133,7 +142,8 @@ class Reader {
   }
 
   /**
-   * Only the first fault is reported, and errors cost more than values: nothing is made after it.
+   * Only the first error is reported, and creating errors is expensive: no more values are made
+   * after it.
    */
   #try(make: () => Value): Value {
     if (this.#fault !== undefined) return null;

@@ -1,27 +1,31 @@
-/** Writes nodes as JSON: the reference's older form, and dag-json. */
+/** Writes nodes as JSON: in the older form of go-ipfs, and as dag-json. */
 import { atOnce, type Steps, TextCollector } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { GoText, quotedJson } from "../../util/go/text.ts";
 import { bytewise, type Scalar, type Value, visitValueSteps } from "../dag_cbor/value.ts";
 
-/** Maximum nesting, the limit of JSON readers. */
+/** Maximum nesting, which is the limit of JSON readers. */
 const MAX_DEPTH = 10_000;
 
 interface Form {
-  /** One character for each byte of the text. */
+  /** Writes a text that is given as one character per byte. */
   text(latin1: string): string;
   float(value: number): string;
   bytes(value: Uint8Array): string;
 }
 
-/** The older form: texts as Go writes them, floats as JavaScript does, bytes as base64 text. */
+/**
+ * The older form: texts as Go writes them, floats as JavaScript writes them, bytes as base64 text.
+ */
 const legacy: Form = {
   text: (latin1) => quotedJson(Buffer.from(latin1, "latin1")),
   float: (value) => (Object.is(value, -0) ? "-0" : String(value)),
   bytes: (value) => `"${Buffer.from(value).toString("base64")}"`,
 };
 
-/** The bytes decide the CID: nothing is escaped that JSON does not require. */
+/**
+ * The CID depends on every byte, so only characters that JSON requires to be escaped are escaped.
+ */
 const dagJson: Form = {
   text: (latin1) => JSON.stringify(String(new GoText(Buffer.from(latin1, "latin1")))),
   float: (value) => (Object.is(value, -0) ? "-0.0" : Number.isInteger(value) ? wholeFloat(value) : String(value)),
@@ -31,29 +35,32 @@ const dagJson: Form = {
 const wholeFloat = (value: number): string => (/e/.test(String(value)) ? String(value) : `${value}.0`);
 
 /**
- * Keys are sorted by their bytes. @throws NodeError with the reference's text for values that JSON
- * cannot express
+ * Writes keys sorted by their bytes.
+ *
+ * @throws NodeError with the error text of go-ipfs for values that JSON cannot express
  */
 export const writeJson = (value: Value): string => atOnce(writeJsonSteps(value));
-/** In steps, as `writeJson`. */
+/** Same as `writeJson`, in steps. */
 export const writeJsonSteps = (value: Value): Steps<string> => write(value, legacy);
-/** Bytes of a dag-json block. @throws NodeError like `writeJson` */
+/** Returns the bytes of a dag-json block. @throws NodeError as `writeJson` does */
 export const writeDagJson = (value: Value): Uint8Array => atOnce(writeDagJsonSteps(value));
 
-/** In steps, as `writeDagJson`. */
+/** Same as `writeDagJson`, in steps. */
 export function* writeDagJsonSteps(value: Value): Steps<Uint8Array> {
   return Buffer.from(yield* write(value, dagJson));
 }
 
 /**
- * Plain JSON as Kubo writes it: a tab for each level, and a line end after a list or a map. @throws
- * NodeError for bytes
+ * Writes plain JSON as Kubo does: indented with a tab per level, with a line break after a list or
+ * a map.
+ *
+ * @throws NodeError for bytes
  */
 export function* writePlainJsonSteps(value: Value): Steps<Uint8Array> {
   const plain = {
     ...dagJson,
     bytes: () => {
-      throw new NodeError("cannot encode bytes in this codec");
+      throw failure("VALUE_NOT_ENCODABLE", { reason: "cannot encode bytes in this codec" });
     },
   };
   return Buffer.from(yield* writeIndented(value, plain));
@@ -121,4 +128,4 @@ function scalarText(scalar: Scalar, form: Form): string {
 const floatName = (value: number): string => (Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
 
 const cannotMarshal = (reason: string) =>
-  new NodeError(`json: error calling MarshalJSON for type *cbornode.Node: ${reason}`);
+  failure("VALUE_NOT_ENCODABLE", { reason: `json: error calling MarshalJSON for type *cbornode.Node: ${reason}` });

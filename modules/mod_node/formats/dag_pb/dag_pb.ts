@@ -1,10 +1,10 @@
 /**
- * The dag-pb codec ("DAG-PB specification"): read as leniently as go-ipfs reads, written in the one
+ * The dag-pb codec ("DAG-PB specification"). It reads as leniently as go-ipfs and writes only the
  * canonical form.
  */
 import type { CID } from "multiformats/cid";
 import { byteText, textBytes } from "../../util/byte_text.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { castCid } from "../cid/text.ts";
 import { FieldReader, fieldLength, type Message, wireBytes, wireVarint, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
@@ -26,32 +26,35 @@ import { scanLinks, scanNode } from "./scan_links.ts";
 export type { PbLink, PbNode } from "./pb_node.ts";
 
 /**
- * Size in bytes of a block and all blocks below it, as its links say it: the Tsize of a link to it.
+ * Size in bytes of a block and all blocks below it, computed from the sizes in its links. A link to
+ * the block stores it as Tsize.
  */
 export const cumulativeSize = ({ length, links }: Pick<PbNode, "links"> & { readonly length: number }): number =>
   links.reduce((sum, { size }) => sum + size, length);
 
 const empty = new Uint8Array();
 
-/** Decodes a stored block. @throws NodeError when the bytes are not a dag-pb node */
+/** Decodes a stored block. @throws NodeError if the bytes are not a dag-pb node */
 export function decodePb(bytes: Uint8Array): PbNode {
   try {
     return scanNode(bytes) ?? parsePb(bytes);
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`failed to decode Protocol Buffers: ${error.message}`, { cause: error });
+    throw failure("DAG_PB_INVALID", { reason: `failed to decode Protocol Buffers: ${error.message}` }, error);
   }
 }
 
 /**
- * Decodes the input of a command: other texts, same rules. @throws NodeError when it is not a
- * dag-pb node
+ * Decodes a node that a client sent: same rules as `decodePb`, other error texts.
+ *
+ * @throws NodeError if it is not a dag-pb node
  */
 export function parsePb(bytes: Uint8Array): PbNode {
   const links: PbLink[] = [];
   let fault: NodeError | undefined;
   const data = fieldsOf(bytes, (link) => {
-    // Errors cost more than links: a block may be nothing but links that are none.
+    // Creating an error costs more than decoding a link, and a block may consist of invalid links
+    // only. So only the first error is created.
     if (fault !== undefined) {
       if (link.length > 0) readLink(link);
       return;
@@ -59,19 +62,17 @@ export function parsePb(bytes: Uint8Array): PbNode {
     try {
       links.push(decodeLink(link, links.length));
     } catch (error) {
-      if (!(error instanceof BadHash)) throw error;
+      if (!(NodeError.is(error) && error.code === "DAG_PB_LINK_INVALID")) throw error;
       fault ??= error;
     }
   });
-  // Reported only once the whole is known to be a message.
-  if (fault !== undefined) throw new NodeError(`incorrectly formatted merkledag node: ${fault.message}`);
+  // The error of a link is reported only after the whole input was found to be a valid message.
+  if (fault !== undefined)
+    throw failure("DAG_PB_INVALID", { reason: `incorrectly formatted merkledag node: ${fault.message}` });
   return { data, links: inOrder(links) };
 }
 
-/** A link whose hash is not a CID. */
-class BadHash extends NodeError {}
-
-/** The data of a node; the message of each link is handed to `take`. */
+/** Returns the data of a node, and passes the message of each link to `take`. */
 function fieldsOf(bytes: Uint8Array, take: (link: Uint8Array) => void): Uint8Array | undefined {
   try {
     const reader = new FieldReader(bytes, nodeMessage);
@@ -83,7 +84,11 @@ function fieldsOf(bytes: Uint8Array, take: (link: Uint8Array) => void): Uint8Arr
     return data;
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`incorrectly formatted merkledag node: unmarshal failed. ${error.message}`, { cause: error });
+    throw failure(
+      "DAG_PB_INVALID",
+      { reason: `incorrectly formatted merkledag node: unmarshal failed. ${error.message}` },
+      error,
+    );
   }
 }
 
@@ -102,7 +107,7 @@ export function decodeLink(bytes: Uint8Array, at = 0): PbLink {
   return { cid: linkCid(hash, at), name, size };
 }
 
-/** The fields of a link. @throws NodeError when it is no message */
+/** Reads the fields of a link. @throws NodeError if the bytes are not a protobuf message */
 function readLink(bytes: Uint8Array): { readonly hash: Uint8Array; readonly name: string; readonly size: number } {
   const reader = new FieldReader(bytes, linkMessage);
   let hash: Uint8Array = empty;
@@ -120,13 +125,14 @@ function linkCid(hash: Uint8Array, at: number): CID {
   try {
     return castCid(hash);
   } catch (error) {
-    throw new BadHash(`link hash #${at} is not valid multihash. ${(error as Error).message}`, { cause: error });
+    throw failure("DAG_PB_LINK_INVALID", { at, reason: (error as Error).message }, error);
   }
 }
 
 /**
- * The data of a node, without decoding its links. @throws NodeError when the bytes are not a dag-pb
- * node
+ * Returns the data of a node without decoding its links.
+ *
+ * @throws NodeError if the bytes are not a dag-pb node
  */
 export function pbData(bytes: Uint8Array): Uint8Array | undefined {
   const reader = new FieldReader(bytes, nodeMessage);
@@ -136,12 +142,14 @@ export function pbData(bytes: Uint8Array): Uint8Array | undefined {
 }
 
 /**
- * The CIDs that a node links to, in order. @throws NodeError when the bytes are not a dag-pb node
+ * Returns the CIDs that a node links to, in order.
+ *
+ * @throws NodeError if the bytes are not a dag-pb node
  */
 export const pbLinks = (bytes: Uint8Array): readonly CID[] =>
   scanLinks(bytes) ?? decodePb(bytes).links.map(({ cid }) => cid);
 
-/** Sorted by the bytes of the names, stable. */
+/** Sorts links by the bytes of their names; links with equal names keep their order. */
 function inOrder(links: readonly PbLink[]): readonly PbLink[] {
   const sorted = links.every((link, at) => at === 0 || compareNames((links[at - 1] as PbLink).name, link.name) <= 0);
   return sorted ? links : links.toSorted((one, other) => compareNames(one.name, other.name));
@@ -150,8 +158,8 @@ function inOrder(links: readonly PbLink[]): readonly PbLink[] {
 /** Compares names by their bytes. */
 export function compareNames(one: string, other: string): number {
   if (one === other) return 0;
-  // UTF-16 code units sort like UTF-8 bytes, except for surrogates: those encode characters beyond
-  // U+FFFF, or single bytes.
+  // UTF-16 code units sort like UTF-8 bytes, except for surrogates, which encode either characters
+  // beyond U+FFFF or single bytes that are not UTF-8.
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
     const left = one.charCodeAt(at);
@@ -163,7 +171,9 @@ export function compareNames(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** The canonical bytes: links first, sorted by name, then the data unless it is empty. */
+/**
+ * Encodes the canonical form: first the links, sorted by name, then the data unless it is empty.
+ */
 export function encodePb({ data, links }: PbNode): Uint8Array {
   const ordered = inOrder(links);
   const names = ordered.map(({ name }) => textBytes(name));
@@ -181,7 +191,7 @@ export function encodePb({ data, links }: PbNode): Uint8Array {
   return bytes;
 }
 
-/** One link as a field of its node, tag and length included. */
+/** Encodes a link as a field of its node, including tag and length. */
 export function encodeLink({ cid, name, size }: PbLink): Uint8Array {
   const text = textBytes(name);
   const length = linkLength(cid, text.length, size);

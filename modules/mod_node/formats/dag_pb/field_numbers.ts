@@ -1,6 +1,5 @@
 /**
- * Field numbers of `PBNode` and `PBLink`, and the tags that their fields begin with ("DAG-PB
- * specification").
+ * Field numbers of `PBNode` and `PBLink`, and the tags of their fields ("DAG-PB specification").
  */
 import { tagOf, wireBytes, wireVarint } from "../protobuf/fields.ts";
 

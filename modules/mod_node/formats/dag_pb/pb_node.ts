@@ -3,13 +3,13 @@ import type { CID } from "multiformats/cid";
 
 export interface PbLink {
   readonly name: string;
-  /** Tsize: the size in bytes of the block that the link leads to and all below it. */
+  /** Tsize: total size in bytes of the linked block and all blocks below it. */
   readonly size: number;
   readonly cid: CID;
 }
 
 export interface PbNode {
-  /** Undefined and empty data give the same block. */
+  /** Undefined and empty data encode to the same block. */
   readonly data: Uint8Array | undefined;
   readonly links: readonly PbLink[];
 }

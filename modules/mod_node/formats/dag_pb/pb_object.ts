@@ -1,8 +1,11 @@
-/** dag-pb nodes as the client libraries have them: what a node leaves out is left out. */
+/**
+ * dag-pb nodes in the form that the JavaScript client libraries use. A field that the block omits
+ * is missing in the object, too.
+ */
 import type { CID } from "multiformats/cid";
 import { CID as Cid } from "multiformats/cid";
 import { byteText, textBytes } from "../../util/byte_text.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { FieldReader, fieldLength, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
 import { compareNames, linkMessage, nodeMessage, parsePb } from "./dag_pb.ts";
@@ -10,7 +13,7 @@ import { compareNames, linkMessage, nodeMessage, parsePb } from "./dag_pb.ts";
 export interface DagPbLink {
   readonly Hash: CID;
   readonly Name?: string;
-  /** Bytes of what the link leads to, with everything below. */
+  /** Total size in bytes of the linked node and everything below it. */
   readonly Tsize?: number;
 }
 
@@ -19,7 +22,7 @@ export interface DagPbNode {
   readonly Links: readonly DagPbLink[];
 }
 
-/** @throws NodeError when the bytes are no dag-pb node */
+/** @throws NodeError if the bytes are not a dag-pb node */
 export function decodeDagPb(bytes: Uint8Array): DagPbNode {
   parsePb(bytes);
   const links: DagPbLink[] = [];
@@ -43,7 +46,7 @@ function readLink(bytes: Uint8Array): DagPbLink {
   return link as DagPbLink;
 }
 
-/** @throws NodeError for what is no node in the form of the codec */
+/** @throws NodeError if `node` does not have the form of a dag-pb node */
 export function encodeDagPb(node: unknown): Uint8Array {
   requireNode(node);
   const links = node.Links.map(({ Hash, Name, Tsize }) => {
@@ -67,7 +70,8 @@ export function encodeDagPb(node: unknown): Uint8Array {
   return bytes;
 }
 
-const invalid = (reason?: string) => new NodeError(`Invalid DAG-PB form${reason === undefined ? "" : ` (${reason})`}`);
+const invalid = (reason?: string) =>
+  failure("VALUE_NOT_ENCODABLE", { reason: `Invalid DAG-PB form${reason === undefined ? "" : ` (${reason})`}` });
 
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" &&

@@ -1,6 +1,6 @@
 /**
- * Reads dag-pb nodes in canonical form, as nearly all are, fast: walking pins, listing and
- * collecting garbage do little else.
+ * A fast reader for dag-pb nodes in canonical form, which nearly all are. Pinning, listing and
+ * garbage collection spend most of their time reading links.
  */
 import type { CID } from "multiformats/cid";
 import { byteText } from "../../util/byte_text.ts";
@@ -8,12 +8,16 @@ import { castCid } from "../cid/text.ts";
 import { LINK_HASH_TAG, LINK_NAME_TAG, LINK_TSIZE_TAG, NODE_DATA_TAG, NODE_LINKS_TAG } from "./field_numbers.ts";
 import type { PbLink, PbNode } from "./pb_node.ts";
 
-/** Bytes of the longest varint that is read here; longer ones are left to the full decoder. */
+/**
+ * Maximum length in bytes of a varint that this reader accepts; longer ones are left to the full
+ * decoder.
+ */
 const MAX_VARINT_BYTES = 9;
 
 /**
- * The CIDs of the links of a node in canonical form, in order: links sorted by name, each with
- * hash, name and size. Undefined for a node in another form, and for bytes that are not a node.
+ * Returns the CIDs of the links of a node in canonical form, in order: links sorted by name, each
+ * with hash, name and size. Returns undefined for any other node, and for bytes that are not a
+ * node.
  */
 export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
   const cids: CID[] = [];
@@ -25,7 +29,7 @@ export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
   return found === undefined ? undefined : cids;
 }
 
-/** Scans the links of the whole node, as `scanLinks` does. */
+/** Reads a whole node in canonical form; returns undefined where `scanLinks` does. */
 export function scanNode(bytes: Uint8Array): PbNode | undefined {
   const links: PbLink[] = [];
   const found = scan(bytes, (link) => addLink(links, bytes, link));
@@ -41,8 +45,9 @@ export interface PagedNode extends Pick<PbNode, "data"> {
 }
 
 /**
- * The links of `scanNode`, some at a time: none is made before it is asked for, so that of a large
- * directory only those are in memory that somebody is busy with. Undefined where `scanNode` is.
+ * Same as `scanNode`, but the links come in pages. A page is created only when it is requested, so
+ * that only the current links of a large directory are in memory. Returns undefined where
+ * `scanNode` does.
  */
 export function scanPages(bytes: Uint8Array, pageLinks: number): PagedNode | undefined {
   const starts: number[] = [];
@@ -65,7 +70,7 @@ function* pagesFrom(bytes: Uint8Array, starts: readonly number[]): Generator<rea
   }
 }
 
-/** Returns false for a link that is not a CID. */
+/** Returns false if the hash of the link is not a CID. */
 function addLink(links: PbLink[], bytes: Uint8Array, link: ScannedLink): boolean {
   const cid = cidIn(bytes, link);
   if (cid === undefined) return false;
@@ -84,7 +89,7 @@ function cidIn(bytes: Uint8Array, { hashFrom, hashTo }: ScannedLink): CID | unde
 const SHA256_CODE = 0x12;
 const SHA256_BYTES = 32;
 
-/** Whether it is one of SHA-256, as nearly all are; of version 1 with a codec of one byte. */
+/** Whether the hash is a CID of version 1 with a one-byte codec and SHA-256, as nearly all are. */
 function isCommonCid(bytes: Uint8Array, { hashFrom, hashTo }: ScannedLink): boolean {
   const at = hashTo - SHA256_BYTES - 2;
   if (bytes[at] !== SHA256_CODE || bytes[at + 1] !== SHA256_BYTES) return false;
@@ -94,8 +99,8 @@ function isCommonCid(bytes: Uint8Array, { hashFrom, hashTo }: ScannedLink): bool
 const MAX_JOINED = 16;
 
 /**
- * Decodes a name. For short ASCII names, as most are, joining the letters is faster than calling a
- * decoder.
+ * Decodes a name. Most names are short and ASCII; for those, joining characters is faster than a
+ * call of the decoder.
  */
 function nameIn(bytes: Uint8Array, from: number, to: number): string {
   let name = "";
@@ -108,14 +113,14 @@ function nameIn(bytes: Uint8Array, from: number, to: number): string {
 }
 
 interface DataField {
-  /** How often there is one. */
+  /** Number of data fields in the node. */
   readonly fields: number;
-  /** Bounds of the last one. */
+  /** Offsets of the last data field. */
   readonly from: number;
   readonly to: number;
 }
 
-/** Where the parts of a link stand; the same object for each link of a node. */
+/** Offsets of the parts of a link. The same object is reused for each link of a node. */
 interface ScannedLink {
   from: number;
   hashFrom: number;
@@ -125,11 +130,14 @@ interface ScannedLink {
   size: number;
 }
 
-/** Gives each link, until it meets what it does not know, or `take` does not: then undefined. */
+/**
+ * Passes each link to `take`. Returns undefined as soon as it meets an unexpected byte, or `take`
+ * returns false.
+ */
 function scan(bytes: Uint8Array, take: (link: ScannedLink) => boolean): DataField | undefined {
   const link: ScannedLink = { from: 0, hashFrom: 0, hashTo: 0, nameFrom: 0, nameTo: 0, size: 0 };
   let at = 0;
-  /** The end of what is being read: of the node, or of one link. */
+  /** The end of the message that is being read: of the node, or of one link. */
   let end = bytes.length;
   let lastFrom = 0;
   let lastTo = 0;
@@ -137,7 +145,7 @@ function scan(bytes: Uint8Array, take: (link: ScannedLink) => boolean): DataFiel
   let dataFrom = 0;
   let dataTo = 0;
 
-  /** -1 for one that is cut off, or too long. */
+  /** Returns -1 if the varint is truncated or too long. */
   function varint(): number {
     let value = 0;
     for (let digit = 0, scale = 1; digit < MAX_VARINT_BYTES && at < end; digit += 1, scale *= 128) {
@@ -149,8 +157,8 @@ function scan(bytes: Uint8Array, take: (link: ScannedLink) => boolean): DataFiel
   }
 
   /**
-   * Skips a length-delimited field and returns where its bytes begin; -1 for another tag or a
-   * cut-off field.
+   * Skips a length-delimited field and returns the offset of its content. Returns -1 for another
+   * tag or a truncated field.
    */
   function field(tag: number): number {
     if (bytes[at] !== tag) return -1;
@@ -196,7 +204,7 @@ function scan(bytes: Uint8Array, take: (link: ScannedLink) => boolean): DataFiel
   return { fields, from: dataFrom, to: dataTo };
 }
 
-/** Whether the first name stands before the other one. */
+/** Whether the first name sorts before the other one. */
 function isLess(bytes: Uint8Array, from: number, to: number, otherFrom: number, otherTo: number): boolean {
   const length = Math.min(to - from, otherTo - otherFrom);
   for (let at = 0; at < length; at += 1) {

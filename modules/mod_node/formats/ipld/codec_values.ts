@@ -1,11 +1,12 @@
 /**
- * Blocks as values of the data model, and back, for every codec that `dag get` and `dag put`
- * convert between.
+ * Converts blocks to values of the data model and back, for every codec that `dag get` and
+ * `dag put` support.
  */
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { cbor, dagCbor, dagJose, dagJson, dagPb, json, multicodecName, raw } from "../cid/codecs.ts";
-import { decodeCborSteps, encodeCborSteps, encodePlainCborSteps, type Value } from "../dag_cbor/value.ts";
+import { decodeCborSteps, type Value } from "../dag_cbor/value.ts";
+import { encodeCborSteps, encodePlainCborSteps } from "../dag_cbor/write.ts";
 import { readDagJsonSteps, readPlainJsonSteps } from "../dag_json/read.ts";
 import { writeDagJsonSteps, writePlainJsonSteps } from "../dag_json/write.ts";
 import { decodeDagPb, encodeDagPb } from "../dag_pb/pb_object.ts";
@@ -25,7 +26,8 @@ const bytesAlone: ValueCodec = {
   },
   *encode(value) {
     yield;
-    if (!(value instanceof Uint8Array)) throw new NodeError("only bytes can be written as raw");
+    if (!(value instanceof Uint8Array))
+      throw failure("VALUE_NOT_ENCODABLE", { reason: "only bytes can be written as raw" });
     return value;
   },
 };
@@ -56,11 +58,11 @@ const codecs: ReadonlyMap<number, ValueCodec> = new Map([
   [json, { decode: readPlainJsonSteps, encode: withoutLinks(writePlainJsonSteps) }],
 ]);
 
-/** Codecs that have no form for links. */
+/** Wraps the encoder of a codec that cannot express links. */
 function withoutLinks(encode: ValueCodec["encode"]): ValueCodec["encode"] {
   return function* (value) {
     const links = yield* linksInSteps(value);
-    if (links.length > 0) throw new NodeError("cannot encode links in this codec");
+    if (links.length > 0) throw failure("VALUE_NOT_ENCODABLE", { reason: "cannot encode links in this codec" });
     return yield* encode(value);
   };
 }
@@ -68,12 +70,22 @@ function withoutLinks(encode: ValueCodec["encode"]): ValueCodec["encode"] {
 function codecOf(code: number): ValueCodec {
   const codec = codecs.get(code);
   if (codec === undefined)
-    throw new NodeError(`no codec is known for ${multicodecName(code) ?? `0x${code.toString(16)}`}`);
+    throw failure("CODEC_NAME_UNKNOWN", {
+      reason: `no codec is known for ${multicodecName(code) ?? `0x${code.toString(16)}`}`,
+    });
   return codec;
 }
 
-/** In steps. @throws NodeError for a codec that is not known, and for bytes that are none of it */
+/**
+ * Decodes a block in steps.
+ *
+ * @throws NodeError for an unknown codec, and for bytes that do not match the codec
+ */
 export const decodeBlockSteps = (code: number, bytes: Uint8Array): Steps<Value> => codecOf(code).decode(bytes);
 
-/** In steps. @throws NodeError likewise, for a value that the codec has no form for */
+/**
+ * Encodes a block in steps.
+ *
+ * @throws NodeError for an unknown codec, and for a value that the codec cannot express
+ */
 export const encodeBlockSteps = (code: number, value: Value): Steps<Uint8Array> => codecOf(code).encode(value);

@@ -1,13 +1,14 @@
 /**
- * Signed and encrypted nodes ("DAG-JOSE specification"): blocks are dag-cbor with bytes where the
- * value has texts in base64url. The payload of a signed node is a CID, which the value has as a
- * link, too.
+ * Signed and encrypted nodes ("DAG-JOSE specification"). A block is dag-cbor with bytes in all
+ * fields that the value shows as base64url text. The payload of a signed node is a CID; the value
+ * also shows it as a link.
  */
 import { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
-import { decodeCborSteps, encodeCborSteps, type Value, type ValueMap } from "../dag_cbor/value.ts";
+import { decodeCborSteps, type Value, type ValueMap } from "../dag_cbor/value.ts";
+import { encodeCborSteps } from "../dag_cbor/write.ts";
 
 type Convert = (value: Value, name: string) => Value;
 type Fields = Readonly<Record<string, Convert>>;
@@ -15,20 +16,21 @@ type Fields = Readonly<Record<string, Convert>>;
 const same: Convert = (value) => value;
 
 const toText: Convert = (value, name) => {
-  if (!(value instanceof Uint8Array)) throw new NodeError(`${quote(name)} is not bytes`);
+  if (!(value instanceof Uint8Array)) throw failure("DAG_JOSE_INVALID", { reason: `${quote(name)} is not bytes` });
   return Buffer.from(value).toString("base64url");
 };
 
 const toBytes: Convert = (value, name) => {
   const bytes = typeof value === "string" ? Buffer.from(value, "base64url") : undefined;
-  if (bytes?.toString("base64url") !== value) throw new NodeError(`${quote(name)} is not a text in base64url`);
+  if (bytes?.toString("base64url") !== value)
+    throw failure("DAG_JOSE_INVALID", { reason: `${quote(name)} is not a text in base64url` });
   return new Uint8Array(bytes);
 };
 
 const list =
   (fields: Fields): Convert =>
   (value, name) => {
-    if (!Array.isArray(value)) throw new NodeError(`${quote(name)} is not a list`);
+    if (!Array.isArray(value)) throw failure("DAG_JOSE_INVALID", { reason: `${quote(name)} is not a list` });
     return value.map((each) => converted(each, fields));
   };
 
@@ -47,13 +49,14 @@ const encrypted = (bytes: Convert): Fields => ({
   unprotected: same,
 });
 
-/** @throws NodeError for what is no map, and for one with other keys than these */
+/** @throws NodeError if the value is not a map, or has keys other than `fields` */
 function converted(value: Value, fields: Fields): ValueMap {
-  if (!(value instanceof Map)) throw new NodeError("a part of a dag-jose node is not a map");
+  if (!(value instanceof Map)) throw failure("DAG_JOSE_INVALID", { reason: "a part of a dag-jose node is not a map" });
   return new Map(
     value.entries().map(([name, each]) => {
       const convert = Object.hasOwn(fields, name) ? fields[name] : undefined;
-      if (convert === undefined) throw new NodeError(`a dag-jose node has no field ${quote(name)}`);
+      if (convert === undefined)
+        throw failure("DAG_JOSE_INVALID", { reason: `a dag-jose node has no field ${quote(name)}` });
       return [name, convert(each, name)];
     }),
   );
@@ -66,11 +69,11 @@ function payloadCid(value: Value | undefined): CID {
   try {
     return CID.decode(value as Uint8Array);
   } catch (error) {
-    throw new NodeError(`payload is not a valid CID: ${(error as Error).message}`, { cause: error });
+    throw failure("DAG_JOSE_INVALID", { reason: `payload is not a valid CID: ${(error as Error).message}` }, error);
   }
 }
 
-/** In steps. @throws NodeError for bytes that are no such node */
+/** Decodes a block in steps. @throws NodeError if the bytes are not a dag-jose node */
 export function* decodeJoseSteps(bytes: Uint8Array): Steps<Value> {
   const value = yield* decodeCborSteps(bytes, "strict");
   if (isEncrypted(value)) return converted(value, encrypted(toText));
@@ -78,7 +81,7 @@ export function* decodeJoseSteps(bytes: Uint8Array): Steps<Value> {
   return new Map<string, Value>([["link", payloadCid((value as ValueMap).get("payload"))], ...node]);
 }
 
-/** In steps. @throws NodeError for a value that is no such node */
+/** Encodes a node in steps. @throws NodeError if the value is not a dag-jose node */
 export function* encodeJoseSteps(value: Value): Steps<Uint8Array> {
   if (isEncrypted(value)) return yield* encodeCborSteps(converted(value, encrypted(toBytes)));
   const node = converted(value, { ...signed(toBytes), link: same });

@@ -1,4 +1,4 @@
-/** Blocks whose codec holds values of the "IPLD Data Model", and nodes as JSON. */
+/** Reads blocks whose codec stores values of the "IPLD Data Model", and prints nodes as JSON. */
 import type { CID } from "multiformats/cid";
 import { atOnce, ITEMS_PER_STEP, inSlices, type Steps, TextCollector } from "../../util/async/steps.ts";
 import { failure } from "../../util/errors.ts";
@@ -18,33 +18,37 @@ const readers = new Map<number, (bytes: Uint8Array) => Steps<Value>>([
   [json, readPlainJsonSteps],
 ]);
 
-/** Whether blocks of that codec are values. */
+/** Whether blocks with this codec store values. */
 export const hasValues = (code: number): boolean => readers.has(code);
 
 /**
- * The value of a block; undefined for a codec without values. @throws NodeError when the bytes are
- * malformed
+ * Returns the value of a block; undefined for a codec without values.
+ *
+ * @throws NodeError if the bytes are malformed
  */
 export const valueIn = (cid: CID, bytes: Uint8Array): Value | undefined => atOnce(valueInSteps(cid, bytes));
 
-/** Bytes of a block that is read in slices. */
+/** Minimum size in bytes of a block that is read in slices. */
 const MIN_SLICED = 64 * 1024;
 
-/** As `valueIn`, but without holding the event loop for long; no promise for most blocks. */
+/**
+ * Same as `valueIn`, but large blocks are read in slices that do not block the event loop. Returns
+ * a promise only for those.
+ */
 export function valueWithTurns(cid: CID, bytes: Uint8Array): Value | undefined | Promise<Value | undefined> {
   return bytes.length < MIN_SLICED ? valueIn(cid, bytes) : inSlices(valueInSteps(cid, bytes));
 }
 
-/** In steps, as `valueIn`. */
+/** Same as `valueIn`, in steps. */
 export function* valueInSteps(cid: CID, bytes: Uint8Array): Steps<Value | undefined> {
   const read = readers.get(cid.code);
   return read && (yield* read(bytes));
 }
 
-/** The CIDs in a value, in order. */
+/** Returns the CIDs in a value, in order. */
 export const linksIn = (value: Value): CID[] => atOnce(linksInSteps(value));
 
-/** In steps, as `linksIn`. */
+/** Same as `linksIn`, in steps. */
 export function* linksInSteps(value: Value): Steps<CID[]> {
   const found: CID[] = [];
   const none = () => {};
@@ -58,10 +62,10 @@ export function* linksInSteps(value: Value): Steps<CID[]> {
 export const isCid = (value: Value): value is CID =>
   typeof value === "object" && value !== null && "asCID" in value && value.asCID === value;
 
-/** A node as the reference's `dag get` prints it. @throws NodeError */
+/** Returns a node in the JSON form that `dag get` of go-ipfs prints. @throws NodeError */
 export const nodeJson = (cid: CID, bytes: Uint8Array): JsonText => atOnce(nodeJsonSteps(cid, bytes));
 
-/** In steps, as `nodeJson`. */
+/** Same as `nodeJson`, in steps. */
 export function* nodeJsonSteps(cid: CID, bytes: Uint8Array): Steps<JsonText> {
   const value = yield* valueInSteps(cid, bytes);
   if (value !== undefined) return yield* valueJsonSteps(value);
@@ -82,7 +86,7 @@ function* pbJsonSteps(bytes: Uint8Array): Steps<string> {
   return parts.text;
 }
 
-/** A part of a node in the same form. @throws NodeError */
+/** Returns a part of a node in the JSON form of `nodeJson`. @throws NodeError */
 export function* valueJsonSteps(value: Value): Steps<JsonText> {
   return new JsonText(yield* writeJsonSteps(value));
 }

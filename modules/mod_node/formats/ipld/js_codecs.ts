@@ -1,14 +1,15 @@
 /**
- * From values of callers to the bytes of a codec, and back: the codecs that the client libraries
- * bring along.
+ * Encodes JavaScript values of callers to blocks and decodes blocks to JavaScript values, with the
+ * codecs that the client libraries support.
  */
 import * as strictDagCbor from "@ipld/dag-cbor";
 import type { CID } from "multiformats/cid";
 import * as json from "multiformats/codecs/json";
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
-import { decodeCborSteps, encodeCbor, type Value } from "../dag_cbor/value.ts";
+import { decodeCborSteps, type Value } from "../dag_cbor/value.ts";
+import { encodeCbor } from "../dag_cbor/write.ts";
 import { readDagJsonSteps } from "../dag_json/read.ts";
 import { writeDagJson } from "../dag_json/write.ts";
 import { decodeDagPb, encodeDagPb } from "../dag_pb/pb_object.ts";
@@ -21,7 +22,7 @@ interface JsCodec {
   readonly decode: (bytes: Uint8Array) => Steps<unknown>;
 }
 
-/** In one step. */
+/** Runs a decoder in a single step. */
 const once = (decode: (bytes: Uint8Array) => unknown) =>
   function* (bytes: Uint8Array): Steps<unknown> {
     yield;
@@ -33,18 +34,19 @@ const inSteps = (read: (bytes: Uint8Array) => Steps<Value>) =>
     return yield* toJsSteps(yield* read(bytes));
   };
 
-/** Bytes of the longest block that is decoded in one go. */
+/** Maximum size in bytes of a block that is decoded without interruption. */
 const MAX_AT_ONCE = 256 * 1024;
 
 /**
- * The library is several times faster, but accepts strict dag-cbor alone and cannot be interrupted.
+ * The library is several times faster than our decoder, but it accepts only strict dag-cbor and
+ * cannot be interrupted.
  */
 function* decodeDagCbor(bytes: Uint8Array): Steps<unknown> {
   if (bytes.length <= MAX_AT_ONCE) {
     try {
       return strictDagCbor.decode(bytes);
     } catch {
-      // Read leniently below, which gives the value or the reason.
+      // The lenient decoder below returns the value, or the reason why there is none.
     }
   }
   return yield* toJsSteps(yield* decodeCborSteps(bytes));
@@ -53,7 +55,7 @@ function* decodeDagCbor(bytes: Uint8Array): Steps<unknown> {
 function requireBytes(value: unknown): Uint8Array {
   if (value instanceof Uint8Array) return value;
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
-  throw new NodeError("only bytes can be encoded so");
+  throw failure("VALUE_NOT_ENCODABLE", { reason: "only bytes can be encoded so" });
 }
 
 const same = (bytes: Uint8Array) => bytes;
@@ -78,18 +80,24 @@ const codecs: readonly JsCodec[] = [
 ];
 
 const found = (codec: JsCodec | undefined, wanted: string | number): JsCodec => {
-  if (codec === undefined) throw new NodeError(`No codec found for "${wanted}"`);
+  if (codec === undefined) throw failure("CODEC_NAME_UNKNOWN", { reason: `No codec found for "${wanted}"` });
   return codec;
 };
 
-/** @throws NodeError for a codec that has none, and for what is no value of it */
+/**
+ * @throws NodeError for a codec without an encoder, and for a value that the codec cannot express
+ */
 export const encodeValue = (name: string, value: unknown): Uint8Array =>
   found(
     codecs.find((codec) => codec.name === name),
     name,
   ).encode(value);
 
-/** In steps. @throws NodeError for a codec that has none, and for bytes that are none of it */
+/**
+ * Decodes a block in steps.
+ *
+ * @throws NodeError for a codec without a decoder, and for bytes that do not match the codec
+ */
 export const decodeValueSteps = ({ code }: CID, bytes: Uint8Array): Steps<unknown> =>
   found(
     codecs.find((codec) => codec.code === code),

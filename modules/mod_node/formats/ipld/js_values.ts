@@ -1,10 +1,10 @@
 /**
- * Values of the data model as the client libraries have them: integers are numbers as long as these
- * are exact, texts are strings, maps are objects.
+ * Values of the data model in the form that the JavaScript client libraries use: integers are
+ * numbers while these are exact, texts are strings, maps are objects.
  */
 import { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type Scalar, type Value, ValueBuilder, visitValueSteps } from "../dag_cbor/value.ts";
 import { binary } from "../dag_cbor/visit.ts";
 
@@ -12,7 +12,10 @@ const textOf = (latin1: string): string => Buffer.from(latin1, "latin1").toStrin
 
 type Container = unknown[] | Record<string, unknown>;
 
-/** A value for callers. Not recursive, since values may be nested deeply. */
+/**
+ * Converts a value to its JavaScript form. The function is iterative, because values may be deeply
+ * nested.
+ */
 export function* toJsSteps(value: Value): Steps<unknown> {
   let root: unknown;
   const open: Container[] = [];
@@ -21,7 +24,7 @@ export function* toJsSteps(value: Value): Steps<unknown> {
     const parent = open.at(-1);
     if (parent === undefined) root = each;
     else if (Array.isArray(parent)) parent.push(each);
-    // Not assigned: a key may be `__proto__`.
+    // A plain assignment would fail for the key `__proto__`.
     else Object.defineProperty(parent, key, { value: each, enumerable: true, configurable: true, writable: true });
   };
   yield* visitValueSteps(value, () => 0, {
@@ -54,8 +57,10 @@ const MAX_INTEGER = 2n ** 64n;
 type Step = { readonly key?: string; readonly value: unknown } | "leave";
 
 /**
- * The value that a caller means. @throws NodeError, in the words of the client libraries, for what
- * the data model has no value for
+ * Converts a JavaScript value to a value of the data model.
+ *
+ * @throws NodeError with the error text of the client libraries for anything that the data model
+ * cannot express
  */
 export function fromJs(given: unknown): Value {
   const builder = new ValueBuilder();
@@ -75,7 +80,8 @@ export function fromJs(given: unknown): Value {
       builder.add(scalarOf(value));
       continue;
     }
-    if (path.has(value as object)) throw new NodeError("CBOR encode error: object contains circular references");
+    if (path.has(value as object))
+      throw failure("VALUE_NOT_ENCODABLE", { reason: "CBOR encode error: object contains circular references" });
     path.add(value as object);
     open.push(value as object);
     builder.enter(Array.isArray(value) ? "list" : "map");
@@ -85,7 +91,7 @@ export function fromJs(given: unknown): Value {
   return builder.value;
 }
 
-/** Of a list or a map; undefined for a scalar. */
+/** Returns the members of a list or a map; undefined for a scalar. */
 function membersOf(value: unknown): Exclude<Step, "leave">[] | undefined {
   if (typeof value !== "object" || value === null || isBytes(value) || CID.asCID(value) !== null) return undefined;
   if (Array.isArray(value)) return Array.from(value, (each: unknown) => ({ value: each }));
@@ -98,7 +104,7 @@ function membersOf(value: unknown): Exclude<Step, "leave">[] | undefined {
   });
 }
 
-/** Objects that are no maps of values. */
+/** Names of classes whose objects are not accepted as maps. */
 const noMaps = new Set(["Date", "Error", "Promise", "RegExp", "Set", "URL", "WeakMap", "WeakSet"]);
 
 const isBytes = (value: object): value is ArrayBufferView | ArrayBuffer =>
@@ -114,7 +120,7 @@ function scalarOf(value: unknown): Scalar {
   }
   if (typeof value === "bigint") {
     if (value >= MAX_INTEGER || value < -MAX_INTEGER) {
-      throw new NodeError("CBOR decode error: encountered BigInt larger than allowable range");
+      throw failure("CBOR_INVALID", { reason: "CBOR decode error: encountered BigInt larger than allowable range" });
     }
     return value;
   }
@@ -127,5 +133,6 @@ function scalarOf(value: unknown): Scalar {
 }
 
 const unsupported = (what: string) =>
-  new NodeError(`${what} not supported by the IPLD Data Model and cannot be encoded`);
-const unsupportedType = (type: string) => new NodeError(`CBOR encode error: unsupported type: ${type}`);
+  failure("VALUE_NOT_ENCODABLE", { reason: `${what} not supported by the IPLD Data Model and cannot be encoded` });
+const unsupportedType = (type: string) =>
+  failure("VALUE_NOT_ENCODABLE", { reason: `CBOR encode error: unsupported type: ${type}` });

@@ -1,4 +1,4 @@
-/** The links of a block, by its codec. */
+/** Lists the links of a block, by its codec. */
 import type { CID } from "multiformats/cid";
 import { atOnce, inSlices, type Steps } from "../../util/async/steps.ts";
 import { failure } from "../../util/errors.ts";
@@ -16,20 +16,23 @@ const byCodec = new Map<number, (bytes: Uint8Array, rules?: CborRules) => readon
   [dagCbor, cborLinks],
 ]);
 
-/** Bytes of a block that is read in slices. */
+/** Minimum size in bytes of a block that is read in slices. */
 const MIN_SLICED = 64 * 1024;
 
 /**
- * The links in the order in which the reference walks them; a child that is linked twice is listed
- * twice.
+ * Returns the links in the order in which go-ipfs walks them. A child that is linked twice is
+ * listed twice.
  *
- * @throws NodeError when the codec is unknown or the bytes are malformed
+ * @throws NodeError if the codec is unknown or the bytes are malformed
  */
 export function linksOf(cid: CID, bytes: Uint8Array, rules?: CborRules): readonly CID[] {
   return byCodec.get(cid.code)?.(bytes, rules) ?? atOnce(valueLinksSteps(cid, bytes));
 }
 
-/** As `linksOf`, but without holding the event loop for long; no promise for most blocks. */
+/**
+ * Same as `linksOf`, but large blocks are read in slices that do not block the event loop. Returns
+ * a promise only for those.
+ */
 export function linksWithTurns(
   cid: CID,
   bytes: Uint8Array,
@@ -45,13 +48,17 @@ function* valueLinksSteps(cid: CID, bytes: Uint8Array): Steps<readonly CID[]> {
   return yield* linksInSteps(value);
 }
 
-/** Links with names and sizes, which only dag-pb has. @throws NodeError like `linksOf` */
+/**
+ * Returns links with names and sizes, which only dag-pb has.
+ *
+ * @throws NodeError as `linksOf` does
+ */
 export async function namedLinksWithTurns(cid: CID, bytes: Uint8Array): Promise<readonly PbLink[]> {
   if (cid.code === dagPb) return decodePb(bytes).links;
   return (await linksWithTurns(cid, bytes)).map((link) => ({ name: "", size: 0, cid: link }));
 }
 
-/** As `namedLinksWithTurns`, at once. @throws NodeError like `linksOf` */
+/** Same as `namedLinksWithTurns`, synchronously. @throws NodeError as `linksOf` does */
 export function namedLinks(cid: CID, bytes: Uint8Array): readonly PbLink[] {
   if (cid.code === dagPb) return decodePb(bytes).links;
   return linksOf(cid, bytes).map((link) => ({ name: "", size: 0, cid: link }));

@@ -1,5 +1,5 @@
-/** Protobuf messages, field by field ("Protocol Buffers encoding"). */
-import { NodeError } from "../../util/errors.ts";
+/** Reads and writes protobuf messages field by field ("Protocol Buffers encoding"). */
+import { failure } from "../../util/errors.ts";
 import { varintLength, writeVarint } from "./varint.ts";
 
 const empty = new Uint8Array();
@@ -13,23 +13,23 @@ const wireGroupEnd = 4;
 export const wireFixed32 = 5;
 
 /**
- * The fields of a message: a reader that has them refuses fields of another wire type, in go-ipfs's
- * words.
+ * Describes the fields of a message. A reader with such a description rejects fields of another
+ * wire type, with the error text of go-ipfs.
  */
 export interface Message {
   readonly name: string;
-  /** Name and wire type by field number. */
+  /** Name and wire type of each field, by field number. */
   readonly fields: Readonly<Record<number, readonly [name: string, wire: number]>>;
 }
 
-/** Reads the fields of a message one after the other, without copying them. */
+/** Reads the fields of a message one after another, without copying them. */
 export class FieldReader {
   readonly #bytes: Uint8Array;
   readonly #message: Message | undefined;
   #at = 0;
   /** The number of the field that was read last. */
   field = 0;
-  /** The value of a varint field; exact up to 2^53, beyond it use `integer`. */
+  /** The value of a varint field. It is exact up to 2^53; use `integer` for larger values. */
   number = 0;
   #valueAt = 0;
   #wire = wireVarint;
@@ -39,18 +39,22 @@ export class FieldReader {
     this.#message = message;
   }
 
-  /** The value of a length-delimited field: a view of the message. Empty for any other field. */
+  /** The value of a length-delimited field, as a view of the message. Empty for any other field. */
   get bytes(): Uint8Array {
     if (this.#wire !== wireBytes || this.#valueAt === this.#at) return empty;
     return this.#bytes.subarray(this.#valueAt, this.#at);
   }
 
-  /** Where the field that was read last ends. */
+  /** Offset of the end of the field that was read last. */
   get end(): number {
     return this.#at;
   }
 
-  /** Reads the next field; false at the end. @throws NodeError when the message is malformed */
+  /**
+   * Reads the next field; returns false at the end.
+   *
+   * @throws NodeError if the message is malformed
+   */
   next(): boolean {
     if (this.#at >= this.#bytes.length) return false;
     const tag = this.#varint();
@@ -67,7 +71,7 @@ export class FieldReader {
     return true;
   }
 
-  /** The varint of the field that was read last, as an unsigned 64-bit integer. */
+  /** The varint of the last field, as an unsigned 64-bit integer. */
   get integer(): bigint {
     let value = 0n;
     let shift = 0n;
@@ -87,13 +91,15 @@ export class FieldReader {
 
   #check(wire: number): void {
     const prefix = this.#message === undefined ? "proto:" : `proto: ${this.#message.name}:`;
-    if (wire === wireGroupEnd) throw new NodeError(`${prefix} wiretype end group for non-group`);
-    if (this.field === 0) throw new NodeError(`${prefix} illegal tag 0 (wire type ${wire})`);
+    if (wire === wireGroupEnd)
+      throw failure("PROTOBUF_INVALID", { reason: `${prefix} wiretype end group for non-group` });
+    if (this.field === 0) throw failure("PROTOBUF_INVALID", { reason: `${prefix} illegal tag 0 (wire type ${wire})` });
     const [name, expected = wire] = this.#message?.fields[this.field] ?? [];
-    if (wire !== expected) throw new NodeError(`proto: wrong wireType = ${wire} for field ${name}`);
+    if (wire !== expected)
+      throw failure("PROTOBUF_INVALID", { reason: `proto: wrong wireType = ${wire} for field ${name}` });
   }
 
-  /** Skips a value of a wire type that no message here uses. Groups may be nested. */
+  /** Skips a field of a wire type that no message of ours uses. Groups may be nested. */
   #skip(wire: number): void {
     let depth = 0;
     for (let next = wire; ; next = this.#varint() % 8) {
@@ -103,7 +109,7 @@ export class FieldReader {
       else if (next === wireBytes) this.#pass(this.#varint());
       else if (next === wireGroup) depth += 1;
       else if (next === wireGroupEnd) depth -= 1;
-      else throw new NodeError(`proto: illegal wireType ${next}`);
+      else throw failure("PROTOBUF_INVALID", { reason: `proto: illegal wireType ${next}` });
       if (depth === 0) return;
     }
   }
@@ -113,26 +119,30 @@ export class FieldReader {
     let scale = 1;
     for (let read = 0; read < 10; read += 1) {
       const byte = this.#bytes[this.#at];
-      if (byte === undefined) throw new NodeError("unexpected EOF");
+      if (byte === undefined) throw failure("PROTOBUF_INVALID", { reason: "unexpected EOF" });
       this.#at += 1;
       value += (byte & 0x7f) * scale;
-      // The tenth byte holds the last bit of the 64.
+      // The tenth byte contains only the last of the 64 bits.
       if (read === 9 && byte > 1) break;
       if (byte < 0x80) return value;
       scale *= 128;
     }
-    throw new NodeError("proto: integer overflow");
+    throw failure("PROTOBUF_INVALID", { reason: "proto: integer overflow" });
   }
 
   #pass(length: number): void {
-    if (length >= 2 ** 63) throw new NodeError("proto: negative length found during unmarshaling");
+    if (length >= 2 ** 63)
+      throw failure("PROTOBUF_INVALID", { reason: "proto: negative length found during unmarshaling" });
     const end = this.#at + length;
-    if (end > this.#bytes.length) throw new NodeError("unexpected EOF");
+    if (end > this.#bytes.length) throw failure("PROTOBUF_INVALID", { reason: "unexpected EOF" });
     this.#at = end;
   }
 }
 
-/** The byte that begins a field: its number, which is below 16, and its wire type. */
+/**
+ * Returns the byte with which a field begins. It contains the field number, which must be below 16,
+ * and the wire type.
+ */
 export const tagOf = (field: number, wire: number): number => field * 8 + wire;
 
 /** Length in bytes of a length-delimited field with a one-byte tag. */

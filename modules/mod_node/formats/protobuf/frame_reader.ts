@@ -1,16 +1,16 @@
-/** Cuts a stream of chunks into messages, each of which is preceded by its length as a varint. */
+/** Splits a stream of chunks into messages. Each message is preceded by its length as a varint. */
 import { detach } from "../../util/async/read_all.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 type Chunk = Uint8Array | Iterable<Uint8Array>;
 
-/** Where the memory for messages comes from. */
+/** Provides memory for messages. */
 export interface Allocator {
-  /** `length` bytes with any content. */
+  /** Returns `length` bytes with arbitrary content. */
   take(length: number): Uint8Array;
 }
 
-/** Bytes of the varint that says how long a message is. */
+/** Maximum length in bytes of the varint before a message. */
 const MAX_LENGTH_BYTES = 4;
 
 export class FrameReader {
@@ -20,15 +20,15 @@ export class FrameReader {
   #length = 0;
   #scale = 1;
   #digits = 0;
-  /** Bytes that the current message lacks; undefined while its length is read. */
+  /** Number of bytes that the current message lacks; undefined while its length is being read. */
   #missing: number | undefined;
-  /** The current message, when it comes in several chunks. */
+  /** Buffer for a message that comes in several chunks. */
   #whole: Uint8Array | undefined;
 
   /**
-   * `maxLength` is in bytes; `buffers` gives the memory for messages that come in several chunks.
-   * With `transfer` the memory of chunks that were copied is freed: whoever hands them in must not
-   * use them any more.
+   * `maxLength` is in bytes. `buffers` provides the memory for messages that come in several
+   * chunks. With `transfer`, the reader frees the memory of chunks after it has copied them, so the
+   * caller must not use a chunk again.
    */
   constructor(maxLength: number, buffers: Allocator, { transfer = false }: { readonly transfer?: boolean } = {}) {
     this.#maxLength = maxLength;
@@ -36,16 +36,16 @@ export class FrameReader {
     this.#transfer = transfer;
   }
 
-  /** Bytes of memory that an incomplete message holds. */
-  get heldBytes(): number {
+  /** Number of bytes in memory for an incomplete message. */
+  get bufferedBytes(): number {
     return this.#whole?.length ?? 0;
   }
 
   /**
-   * The messages that a chunk completes. One that lies within the chunk is a view of it, others are
-   * copies.
+   * Yields the messages that a chunk completes. A message that lies within the chunk is a view of
+   * it; other messages are copies.
    *
-   * @throws NodeError at a message that is longer than the limit
+   * @throws NodeError for a message that is longer than the limit
    */
   *read(chunk: Chunk): Generator<Uint8Array, void, undefined> {
     if (!(chunk instanceof Uint8Array)) {
@@ -67,7 +67,8 @@ export class FrameReader {
     this.#scale *= 128;
     this.#digits += 1;
     if (byte >= 0x80 && this.#digits < MAX_LENGTH_BYTES) return;
-    if (byte >= 0x80 || this.#length > this.#maxLength) throw new NodeError("a message that is too long");
+    if (byte >= 0x80 || this.#length > this.#maxLength)
+      throw failure("PROTOBUF_INVALID", { reason: "a message that is too long" });
     this.#missing = this.#length;
     this.#length = 0;
     this.#scale = 1;

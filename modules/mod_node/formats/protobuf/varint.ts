@@ -1,9 +1,9 @@
 /**
- * Varints: unsigned LEB128, as protobuf, multiformats and CARv1 use it. Numbers are exact up to
- * 2^53.
+ * Reads and writes varints: unsigned LEB128, as in protobuf, multiformats and CARv1. Numbers are
+ * exact up to 2^53.
  */
 
-/** Length in bytes of a number as a varint. */
+/** Returns the length of a number in bytes when it is written as a varint. */
 export function varintLength(value: number): number {
   let length = 1;
   for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) length += 1;
@@ -23,8 +23,8 @@ export function writeVarint(into: Uint8Array, at: number, value: number): number
 }
 
 /**
- * Writes a signed integer of 64 bits, of which a negative one takes ten bytes, and returns the
- * offset after it.
+ * Writes a signed 64-bit integer and returns the offset after it. A negative integer takes ten
+ * bytes.
  */
 export function writeVarint64(into: Uint8Array, at: number, value: bigint): number {
   let rest = BigInt.asUintN(64, value);

@@ -1,20 +1,20 @@
-/** Reads headers of tar archives (V7, USTAR, PAX and GNU), as Go's reader does. */
-import { NodeError } from "../../util/errors.ts";
+/** Reads headers of tar archives (V7, USTAR, PAX and GNU) as Go's archive/tar does. */
+import { failure } from "../../util/errors.ts";
 
 export const blockSize = 512;
 
-/** Seconds since the epoch, and the fraction. */
+/** Whole seconds since 1970, and the nanoseconds after them. */
 export interface TarTime {
   readonly seconds: number;
   readonly nanoseconds: number;
 }
 
-/** Header formats as bits of a set; 0 is unknown. */
+/** Header formats as bits of a set; 0 means unknown. */
 export const ustarFormat = 2;
 export const paxFormat = 4;
 export const gnuFormat = 8;
 
-/** Texts are their bytes, one character for each byte. */
+/** Texts contain one character per byte. */
 export interface TarHeader {
   type: string;
   name: string;
@@ -30,17 +30,17 @@ export interface TarHeader {
   mtime: TarTime | undefined;
   atime: TarTime | undefined;
   ctime: TarTime | undefined;
-  /** Records of the PAX header before it. */
+  /** Records of the preceding PAX header. */
   records: ReadonlyMap<string, string>;
   format: number;
 }
 
-export const invalidHeader = () => new NodeError("archive/tar: invalid tar header");
-export const fieldTooLong = () => new NodeError("archive/tar: header field too long");
+export const invalidHeader = () => failure("TAR_INVALID", { reason: "archive/tar: invalid tar header" });
+export const fieldTooLong = () => failure("TAR_INVALID", { reason: "archive/tar: header field too long" });
 
 const noRecords: ReadonlyMap<string, string> = new Map();
 
-/** A header with that type and name, and nothing else. */
+/** Returns a header with this type and name, and with nothing else set. */
 export const plainHeader = (type: string, name: string): TarHeader => ({
   type,
   name,
@@ -60,10 +60,10 @@ export const plainHeader = (type: string, name: string): TarHeader => ({
   format: 0,
 });
 
-/** Links, devices, directories and pipes have no data, whatever their size says. */
+/** Links, devices, directories and pipes have no data, whatever their size field says. */
 export const isHeaderOnly = (type: string): boolean => /^[1-6]$/.test(type);
 
-/** Offset and length of the fields in a block. */
+/** Offset and length of each field in a header block. */
 export const fieldPositions = {
   name: [0, 100],
   mode: [100, 8],
@@ -88,25 +88,25 @@ export const fieldPositions = {
   starTrailer: [508, 4],
 } as const satisfies Record<string, readonly [at: number, length: number]>;
 
-type Place = keyof typeof fieldPositions;
+type TarField = keyof typeof fieldPositions;
 
-const fieldOf = (block: Buffer, place: Place): Buffer => {
-  const [at, length] = fieldPositions[place];
+const fieldOf = (block: Buffer, name: TarField): Buffer => {
+  const [at, length] = fieldPositions[name];
   return block.subarray(at, at + length);
 };
 
 const latin1 = (bytes: Buffer): string => bytes.toString("latin1");
 
-/** Up to the first NUL. */
-function textIn(block: Buffer, place: Place): string {
-  const field = fieldOf(block, place);
+/** Returns a text field up to its first NUL. */
+function textIn(block: Buffer, name: TarField): string {
+  const field = fieldOf(block, name);
   const end = field.indexOf(0);
   return latin1(end < 0 ? field : field.subarray(0, end));
 }
 
-const numberIn = (block: Buffer, place: Place): number => numberOf(fieldOf(block, place));
+const numberIn = (block: Buffer, name: TarField): number => numberOf(fieldOf(block, name));
 
-/** Octal digits, or a binary number when the first bit is set. @throws NodeError */
+/** Reads octal digits, or a binary number if the first bit is set. @throws NodeError */
 function numberOf(field: Buffer): number {
   if (((field[0] as number) & 0x80) === 0) return octalOf(field);
   const negative = ((field[0] as number) & 0x40) !== 0;
@@ -128,11 +128,14 @@ function octalOf(field: Buffer): number {
   return Number.parseInt(digits, 8);
 }
 
-/** The sum of a block's bytes, or of its first ones; the checksum field counts as spaces. */
+/**
+ * Returns the sum of the bytes of a block, or of a beginning of it. The checksum field counts as
+ * spaces.
+ */
 export function checksum(block: Uint8Array): number {
   const [from, length] = fieldPositions.checksum;
   let sum = length * 0x20;
-  // Not by its entries: there is a header for each file of an archive.
+  // An index loop is faster than an iterator, and every file of an archive has a header.
   for (let at = 0; at < block.length; at += 1) {
     if (at === from) at += length;
     sum += block[at] as number;
@@ -140,7 +143,7 @@ export function checksum(block: Uint8Array): number {
   return sum;
 }
 
-/** As some writers have it, for whom bytes have a sign. */
+/** Returns the checksum as written by programs that treat bytes as signed. */
 function signedChecksum(block: Uint8Array): number {
   const [from, length] = fieldPositions.checksum;
   const negative = block.filter((byte, at) => byte >= 0x80 && (at < from || at >= from + length)).length;
@@ -180,7 +183,7 @@ export function readHeader(bytes: Uint8Array): TarHeader {
 
 const time = (seconds: number): TarTime => ({ seconds, nanoseconds: 0 });
 
-/** Reads what differs between kinds; gives the prefix of the name. */
+/** Reads the fields that differ between formats, and returns the prefix of the name. */
 const extend: Readonly<Record<Exclude<Kind, "v7">, (header: TarHeader, block: Buffer) => string>> = {
   ustar(header, block) {
     header.format = isStrict(block) ? ustarFormat | paxFormat : 0;
@@ -198,7 +201,7 @@ const extend: Readonly<Record<Exclude<Kind, "v7">, (header: TarHeader, block: Bu
       header.format = gnuFormat;
       return "";
     } catch {
-      // Some writers have a prefix where GNU has these times.
+      // Some programs write a prefix where GNU tar stores these times.
       header.atime = undefined;
       const prefix = textIn(block, "prefix");
       return isAscii(prefix) ? prefix : "";
@@ -206,15 +209,15 @@ const extend: Readonly<Record<Exclude<Kind, "v7">, (header: TarHeader, block: Bu
   },
 };
 
-const gnuTime = (block: Buffer, place: "gnuAtime" | "gnuCtime"): TarTime | undefined =>
-  fieldOf(block, place)[0] === 0 ? undefined : time(numberIn(block, place));
+const gnuTime = (block: Buffer, name: "gnuAtime" | "gnuCtime"): TarTime | undefined =>
+  fieldOf(block, name)[0] === 0 ? undefined : time(numberIn(block, name));
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for
 export const isAscii = (text: string): boolean => !/[\x00\x80-\uffff]/.test(text);
 
 const numbers = ["size", "mode", "uid", "gid", "mtime", "devmajor", "devminor"] as const;
 
-/** Only when all text is ASCII and all numbers end with NUL it is certainly USTAR. */
+/** A block is certainly USTAR only if all text is ASCII and all numbers end with NUL. */
 function isStrict(block: Buffer): boolean {
-  return block.every((byte) => byte < 0x80) && numbers.every((place) => fieldOf(block, place).at(-1) === 0);
+  return block.every((byte) => byte < 0x80) && numbers.every((name) => fieldOf(block, name).at(-1) === 0);
 }

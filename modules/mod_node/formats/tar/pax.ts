@@ -1,4 +1,4 @@
-/** Records of PAX headers: what the fields of a plain header cannot express. */
+/** Records of PAX headers. They express what the fields of an ordinary header cannot. */
 import { invalidHeader, type TarHeader, type TarTime } from "./header.ts";
 
 /** Records that replace a field of the header. */
@@ -24,7 +24,7 @@ export function isRecord(key: string, value: string): boolean {
   return !(texts.has(key) ? value : key).includes("\0");
 }
 
-/** The last of equal keys counts. @throws NodeError */
+/** Parses records; the last of equal keys counts. @throws NodeError */
 export function readRecords(text: string): Map<string, string> {
   const records = new Map<string, string>();
   for (let at = 0; at < text.length; ) {
@@ -43,7 +43,7 @@ export function readRecords(text: string): Map<string, string> {
   return records;
 }
 
-/** `<length> <key>=<value>\n`; the length includes its own digits. */
+/** Returns `<length> <key>=<value>\n`, where the length includes its own digits. */
 export function recordText(key: string, value: string): string {
   const rest = key.length + value.length + 3;
   let length = rest + String(rest).length;
@@ -51,7 +51,7 @@ export function recordText(key: string, value: string): string {
   return `${length} ${key}=${value}\n`;
 }
 
-/** Applies records to a header; empty values are ignored. @throws NodeError */
+/** Applies records to a header and ignores empty values. @throws NodeError */
 export function mergeRecords(header: TarHeader, records: ReadonlyMap<string, string>): void {
   for (const [key, value] of records) {
     if (value === "") continue;

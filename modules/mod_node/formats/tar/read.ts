@@ -1,5 +1,8 @@
-/** Reads tar archives as they come, entry by entry, with the headers before each entry applied. */
-import { NodeError } from "../../util/errors.ts";
+/**
+ * Reads tar archives as a stream, entry by entry, and applies the special headers before each
+ * entry.
+ */
+import { failure } from "../../util/errors.ts";
 import {
   blockSize,
   fieldTooLong,
@@ -15,19 +18,20 @@ import {
 import { mergeRecords, readRecords, sparsePrefix } from "./pax.ts";
 import { padding } from "./write.ts";
 
-/** Bytes of the records before a header, or of a long name. */
+/** Maximum size in bytes of a PAX header or a long name. */
 const MAX_SPECIAL = 1024 * 1024;
 
 export interface TarEntry {
   readonly header: TarHeader;
-  /** For one reader, to be read before the next entry is requested. */
+  /** The content. It can be read once, before the next entry is requested. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
 /**
- * Entries in order; what follows the end of the archive is not read. Sparse files are refused.
+ * Yields the entries in order. Bytes after the end of the archive are not read. Sparse files are
+ * rejected.
  *
- * @throws NodeError with Go's text
+ * @throws NodeError with the error text of Go
  */
 export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry, void, undefined> {
   const bytes = new Bytes(source);
@@ -37,7 +41,7 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
       if (length < 0) throw invalidHeader();
       const body = bytes.stream(length);
       yield { header, body };
-      // The unread rest is skipped.
+      // Skips the content that the caller has not read.
       for await (const _ of body);
       await bytes.skipPadding(length);
     }
@@ -46,7 +50,7 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
   }
 }
 
-/** What the headers before an entry have said. */
+/** Values from the special headers that precede an entry. */
 interface Pending {
   records: ReadonlyMap<string, string>;
   longName: string;
@@ -72,8 +76,8 @@ async function nextHeader(bytes: Bytes): Promise<TarHeader | undefined> {
 }
 
 /**
- * The archive ends with two blocks of zeros, or with the end of the source after one of them or
- * none.
+ * Returns undefined at the end of the archive: after two blocks of zeros, or if the source ends
+ * after at most one such block.
  */
 async function headerBlock(bytes: Bytes): Promise<Uint8Array | undefined> {
   const block = await bytes.block();
@@ -85,7 +89,7 @@ async function headerBlock(bytes: Bytes): Promise<Uint8Array | undefined> {
 
 const isZero = (block: Uint8Array): boolean => block.every((byte) => byte === 0);
 
-/** Undefined for a header that only describes the next one. */
+/** Returns undefined for a header that only describes the next entry. */
 async function applyHeader(header: TarHeader, ahead: Pending, bytes: Bytes): Promise<TarHeader | undefined> {
   switch (header.type) {
     case "x":
@@ -116,12 +120,15 @@ function complete(header: TarHeader, { records, longName, longLink, format }: Pe
   if (longLink !== "") header.linkname = longLink;
   if (header.type === "\0") header.type = header.name.endsWith("/") ? "5" : "0";
   const sparse = header.type === "S" || [...records.keys()].some((key) => key.startsWith(sparsePrefix));
-  if (sparse) throw new NodeError("archive/tar: sparse files are not supported: pack the archive without --sparse");
+  if (sparse)
+    throw failure("TAR_INVALID", {
+      reason: "archive/tar: sparse files are not supported: pack the archive without --sparse",
+    });
   header.format = (format & ustarFormat) !== 0 && (format & paxFormat) !== 0 ? format & ustarFormat : format;
   return header;
 }
 
-/** Reads a source byte by byte. */
+/** Reads a source in blocks of any size. */
 class Bytes {
   readonly #source: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array();
@@ -135,7 +142,7 @@ class Bytes {
     if (!this.#over) await this.#source.return?.();
   }
 
-  /** Whether there is another byte. */
+  /** Whether another byte is available. */
   async #fill(): Promise<boolean> {
     while (this.#rest.length === 0 && !this.#over) {
       const next = await this.#source.next();
@@ -145,14 +152,18 @@ class Bytes {
     return this.#rest.length > 0;
   }
 
-  /** At most that many of the bytes that have come. */
+  /** Returns at most `most` of the bytes that have arrived. */
   #takeUpTo(most: number): Uint8Array {
     const taken = this.#rest.subarray(0, most);
     this.#rest = this.#rest.subarray(taken.length);
     return taken;
   }
 
-  /** Undefined at the end. @throws NodeError in the middle of a block */
+  /**
+   * Returns undefined at the end of the source.
+   *
+   * @throws NodeError if the source ends within a block
+   */
   async block(): Promise<Uint8Array | undefined> {
     if (!(await this.#fill())) return undefined;
     return this.#exactly(blockSize);
@@ -165,24 +176,24 @@ class Bytes {
     return Buffer.concat(pieces);
   }
 
-  /** The next bytes as they come. @throws NodeError when they end too early */
+  /** Yields the next bytes as they arrive. @throws NodeError if the source ends too early */
   async *stream(length: number): AsyncGenerator<Uint8Array, void, undefined> {
     let left = length;
     while (left > 0) {
-      if (!(await this.#fill())) throw new NodeError("unexpected EOF");
+      if (!(await this.#fill())) throw failure("TAR_INVALID", { reason: "unexpected EOF" });
       const piece = this.#takeUpTo(left);
       left -= piece.length;
       yield piece;
     }
   }
 
-  /** The last block may be incomplete. */
+  /** Skips the padding after a file. The last block of the source may be incomplete. */
   async skipPadding(length: number): Promise<void> {
     let left = padding(length);
     while (left > 0 && (await this.#fill())) left -= this.#takeUpTo(left).length;
   }
 
-  /** The text of a special file, one character for each byte. */
+  /** Returns the content of a special entry, one character per byte. */
   async specialText(length: number): Promise<string> {
     if (length < 0) throw invalidHeader();
     if (length > MAX_SPECIAL) throw fieldTooLong();

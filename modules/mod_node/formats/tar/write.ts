@@ -1,6 +1,6 @@
 /** Writes headers of tar archives as Go does, in the oldest format that can express the header. */
 import { posix } from "node:path";
-import { NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import {
   blockSize,
@@ -21,11 +21,11 @@ import { fieldRecords, isRecord, recordText, sparsePrefix, timeText } from "./pa
 const globalType = "g";
 const MAX_NAME = 100;
 const MAX_PREFIX = 155;
-/** Bytes of the records before a header, or of a long name. */
+/** Maximum size in bytes of a PAX header or a long name. */
 const MAX_SPECIAL = 1024 * 1024;
 
 /**
- * What a header says of an entry of an archive that names no owner. Texts are as in `TarHeader`.
+ * The header fields of an entry in an archive without owners. Texts have the form of `TarHeader`.
  */
 export interface PlainEntry {
   /** "0" file, "2" symlink, "5" directory. */
@@ -38,13 +38,13 @@ export interface PlainEntry {
 }
 
 /**
- * A header, as `writeHeader` makes it. What stands in most archives is written into `block`, which
- * the next one may have again.
+ * Returns the same header as `writeHeader`. Most headers are written into `block`, which the caller
+ * may reuse for the next header.
  */
 export function writeEntry(entry: PlainEntry, block: Buffer): Uint8Array {
   const { type, name, linkname, mode, size, mtime } = entry;
   if (!isSimple(entry)) {
-    // Asked for by name, that format has the time exactly.
+    // Only the PAX format can express the exact time, so it must be requested.
     const format = isWhole(mtime) ? 0 : paxFormat;
     return writeHeader({ ...plainHeader(type, name), linkname, mode, size, mtime, format });
   }
@@ -58,7 +58,7 @@ export function writeEntry(entry: PlainEntry, block: Buffer): Uint8Array {
   return putSum(block, checksum(block.subarray(0, OWN_BYTES)) + SUM_OF_REST);
 }
 
-/** Each field holds its value. */
+/** Whether every value fits into its header field. */
 const isSimple = ({ type, name, linkname, mode, size, mtime }: PlainEntry): boolean =>
   isShort(name) &&
   isShort(linkname) &&
@@ -67,14 +67,16 @@ const isSimple = ({ type, name, linkname, mode, size, mtime }: PlainEntry): bool
   isWhole(mtime) &&
   (type === "5" || !name.endsWith("/"));
 
-/** In seconds that the field holds. */
+/** Whether the time is in whole seconds that fit into the header field. */
 const isWhole = ({ seconds, nanoseconds }: TarTime): boolean => nanoseconds === 0 && fitsOctal(seconds, 12);
 
 const isShort = (text: string): boolean => text.length <= MAX_NAME && isAscii(text);
 
 /**
- * A header, preceded by the special headers that it needs. Global records end what is written,
- * without padding. @throws NodeError for one that no format can express
+ * Returns a header, preceded by the special headers that it needs. For global records the output
+ * ends with the records, without padding.
+ *
+ * @throws NodeError for a header that no format can express
  */
 export function writeHeader(given: TarHeader): Uint8Array {
   const header = given.format === 0 ? withoutTimes(given) : given;
@@ -83,7 +85,7 @@ export function writeHeader(given: TarHeader): Uint8Array {
   return (formats & paxFormat) !== 0 ? writePax(header, records) : writeGnu(header);
 }
 
-/** Without a requested format, times do not decide the format. */
+/** Unless a format is requested, times do not influence which format is chosen. */
 function withoutTimes(header: TarHeader): TarHeader {
   const { mtime } = header;
   const seconds = mtime && mtime.seconds + (mtime.nanoseconds >= 5e8 ? 1 : 0);
@@ -96,9 +98,9 @@ function withoutTimes(header: TarHeader): TarHeader {
 }
 
 interface Choice {
-  /** Formats that can express it and are allowed. */
+  /** The allowed formats that can express the header. */
   readonly formats: number;
-  /** Records of the PAX header. */
+  /** Records for the PAX header. */
   readonly records: ReadonlyMap<string, string>;
 }
 
@@ -122,7 +124,7 @@ function choose(header: TarHeader): Choice {
 
 function unwritten(...reasons: readonly string[]): NodeError {
   const said = reasons.filter((text) => text !== "").join("; and ");
-  return new NodeError(`archive/tar: cannot encode header${said === "" ? "" : `: ${said}`}`);
+  return failure("TAR_NOT_WRITTEN", { reason: `archive/tar: cannot encode header${said === "" ? "" : `: ${said}`}` });
 }
 
 class FormatChooser {
@@ -142,7 +144,9 @@ class FormatChooser {
     this.#formats &= ~format;
   }
 
-  /** A record is written when the field cannot hold the value, or when the header had it before. */
+  /**
+   * Writes a record if the field cannot hold the value, or if the header already had the record.
+   */
   #record(key: string, value: string, needed: boolean): void {
     if (needed || this.#header.records.get(key) === value) this.#records.set(key, value);
   }
@@ -219,12 +223,12 @@ class FormatChooser {
   }
 }
 
-/** Digits followed by a NUL. */
+/** Whether a number fits as octal digits followed by a NUL. */
 const fitsOctal = (value: number, width: number): boolean => value >= 0 && value < 8 ** (width - 1);
 const fitsBinary = (value: number, width: number): boolean =>
   width >= 9 || (value >= -(2 ** (8 * (width - 1))) && value < 2 ** (8 * (width - 1)));
 
-/** A long name is split at a slash, as far to the right as possible. */
+/** Splits a long name at a slash, as far to the right as possible. */
 function splitName(name: string): readonly [prefix: string, name: string] | undefined {
   if (name.length <= MAX_NAME || !isAscii(name)) return undefined;
   const end = name.length > MAX_PREFIX + 1 ? MAX_PREFIX + 1 : name.endsWith("/") ? name.length - 1 : name.length;
@@ -255,7 +259,7 @@ function writePax(header: TarHeader, records: ReadonlyMap<string, string>): Uint
   return Buffer.concat(parts);
 }
 
-/** Name of the PAX header before an entry. */
+/** Returns the name of the PAX header that precedes an entry. */
 function paxHeaderName(name: string): string {
   const at = name.lastIndexOf("/") + 1;
   const joined = posix.join(name.slice(0, at), "PaxHeaders.0", name.slice(at));
@@ -273,47 +277,47 @@ function writeGnu(header: TarHeader): Uint8Array {
 }
 
 type Numeric = "mode" | "uid" | "gid" | "size" | "mtime" | "devmajor" | "devminor" | "gnuAtime" | "gnuCtime";
-type PutNumber = (block: Buffer, place: Numeric, value: number) => void;
+type PutNumber = (block: Buffer, field: Numeric, value: number) => void;
 
 function fields(header: TarHeader, number: PutNumber, text: (text: string) => string): Buffer {
-  // From Node's pool, unlike Buffer.alloc: archives have many headers.
+  // Allocated from Node's pool, unlike `Buffer.alloc`, because an archive has many headers.
   const block = Buffer.allocUnsafe(blockSize).fill(0);
-  for (const place of ["name", "linkname", "uname", "gname"] as const) put(block, place, text(header[place]));
-  for (const place of ["mode", "uid", "gid", "size", "devmajor", "devminor"] as const) {
-    number(block, place, header[place]);
+  for (const field of ["name", "linkname", "uname", "gname"] as const) put(block, field, text(header[field]));
+  for (const field of ["mode", "uid", "gid", "size", "devmajor", "devminor"] as const) {
+    number(block, field, header[field]);
   }
   number(block, "mtime", header.mtime?.seconds ?? 0);
   block.write(header.type, fieldPositions.type[0], "latin1");
   return block;
 }
 
-/** A value that does not fit is cut, without a trailing slash. */
-function put(block: Buffer, place: keyof typeof fieldPositions, text: string): void {
-  const [at, width] = fieldPositions[place];
+/** Writes a text field. A value that does not fit is cut, and loses slashes at its end. */
+function put(block: Buffer, field: keyof typeof fieldPositions, text: string): void {
+  const [at, width] = fieldPositions[field];
   block.write(text, at, width, "latin1");
   if (text.length <= width || text[width - 1] !== "/") return;
   block[at + text.slice(0, width - 1).replace(/\/+$/, "").length] = 0;
 }
 
-/** 0 for a value that does not fit: a record has it. */
-const octal: PutNumber = (block, place, value) => {
-  const [at, width] = fieldPositions[place];
+/** Writes 0 for a value that does not fit, because a record contains it. */
+const octal: PutNumber = (block, field, value) => {
+  const [at, width] = fieldPositions[field];
   putOctal(block, at, width - 1, fitsOctal(value, width) ? value : 0);
 };
 
 function putOctal(block: Buffer, at: number, digits: number, value: number): void {
   let rest = value;
-  // Not by way of a text: each header has nine numbers.
+  // Converting through a string is slower, and each header has nine numbers.
   for (let digit = at + digits - 1; digit >= at; digit -= 1) {
     block[digit] = 0x30 + (rest % 8);
     rest = Math.floor(rest / 8);
   }
 }
 
-const binary: PutNumber = (block, place, value) => {
-  const [at, width] = fieldPositions[place];
+const binary: PutNumber = (block, field, value) => {
+  const [at, width] = fieldPositions[field];
   if (fitsOctal(value, width) || !fitsBinary(value, width)) {
-    octal(block, place, value);
+    octal(block, field, value);
     return;
   }
   let rest = BigInt(value);
@@ -327,12 +331,12 @@ const binary: PutNumber = (block, place, value) => {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for
 const toAscii = (text: string): string => text.replace(/[\x00\x80-\uffff]/g, "");
 
-/** A special file that describes the next entry. @throws NodeError */
+/** Returns a special entry, which describes the entry after it. @throws NodeError */
 function special(name: string, type: string, data: string, magic: string): Uint8Array {
   if (data.length > MAX_SPECIAL) throw fieldTooLong();
   const block = Buffer.alloc(blockSize);
   put(block, "name", toAscii(name).slice(0, MAX_NAME).replace(/\/+$/, ""));
-  for (const place of ["mode", "uid", "gid", "mtime"] as const) octal(block, place, 0);
+  for (const field of ["mode", "uid", "gid", "mtime"] as const) octal(block, field, 0);
   octal(block, "size", data.length);
   block.write(type, fieldPositions.type[0], "latin1");
   const body = Buffer.alloc(data.length + padding(data.length));
@@ -355,11 +359,11 @@ function putSum(block: Buffer, sum: number): Buffer {
   return block;
 }
 
-/** All that is the same in those of plain entries. */
+/** A header with everything that is the same in all headers of plain entries. */
 const emptyEntry = withChecksum(fields(plainHeader("0", ""), octal, String), "ustar\x0000");
-/** Of a header: what stands behind them is the same in those of plain entries. */
+/** Number of bytes at the start of a header that differ between plain entries. */
 const OWN_BYTES = fieldPositions.linkname[0] + fieldPositions.linkname[1];
 const SUM_OF_REST = checksum(emptyEntry) - checksum(emptyEntry.subarray(0, OWN_BYTES));
 
-/** Bytes to the end of the last block. */
+/** Number of bytes from the end of the content to the end of its last block. */
 export const padding = (length: number): number => (blockSize - (length % blockSize)) % blockSize;

@@ -1,6 +1,6 @@
 /** The UnixFS message in the data of dag-pb nodes ("UnixFS specification", message `Data`). */
 
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { FieldReader, fieldLength, tagOf, wireBytes, wireFixed32, wireVarint, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint, writeVarint64 } from "../protobuf/varint.ts";
 
@@ -15,13 +15,13 @@ const FANOUT_TAG = tagOf(FIELDS.fanout, wireVarint);
 const MODE_TAG = tagOf(FIELDS.mode, wireVarint);
 const MTIME_TAG = tagOf(FIELDS.mtime, wireBytes);
 
-/** By number. */
+/** Names of the types; the index is the number of the type in the message. */
 export const unixfsTypes = ["Raw", "Directory", "File", "Metadata", "Symlink", "HAMTShard"] as const;
 export type UnixfsType = (typeof unixfsTypes)[number];
 
 /**
- * A moment: whole seconds since 1970, which may be negative, and the nanoseconds after them, below
- * 1,000,000,000.
+ * A point in time: whole seconds since 1970, which may be negative, and the nanoseconds after them,
+ * which are below 1,000,000,000.
  */
 export interface UnixTime {
   readonly seconds: number;
@@ -29,33 +29,37 @@ export interface UnixTime {
 }
 
 /**
- * What UnixFS 1.5 says of a file, directory or symlink beside its content; on its root node alone.
+ * Metadata that UnixFS 1.5 adds to a file, directory or symlink. Only the root node of a file has
+ * it.
  */
 export interface ModeAndTime {
-  /** Its last nine bits are the permissions. */
+  /** The last nine bits are the permissions. */
   readonly mode?: number | undefined;
-  /** When it was last changed. */
+  /** Time of the last modification. */
   readonly mtime?: UnixTime | undefined;
 }
 
 export interface Unixfs extends ModeAndTime {
   readonly type: UnixfsType;
   readonly data?: Uint8Array | undefined;
-  /** Bytes of the file in this node and below it; undefined when the message does not say. */
+  /**
+   * Size in bytes of the part of the file in and below this node; undefined if the message does not
+   * contain it.
+   */
   readonly filesize?: number | undefined;
-  /** Bytes of the file below each link, in the order of the links. */
+  /** Size in bytes of the part of the file below each link, in the order of the links. */
   readonly blocksizes?: readonly number[] | undefined;
-  /** Of a HAMTShard: the multihash code of the function that spreads names. */
+  /** Only in a HAMTShard: multihash code of the function that distributes names over slots. */
   readonly hashType?: number | undefined;
-  /** Of a HAMTShard: slots of a shard. */
+  /** Only in a HAMTShard: number of slots per shard. */
   readonly fanout?: number | undefined;
 }
 
-/** More parts than a node of any block has links. */
+/** Maximum number of parts. No block is large enough for a node with so many links. */
 const MAX_BLOCKSIZES = 2 ** 17;
 
 /**
- * @throws NodeError when the bytes are not a UnixFS message, or one of more parts than
+ * @throws NodeError if the bytes are not a UnixFS message, or if it has more parts than
  * `MAX_BLOCKSIZES`
  */
 export function decodeUnixfs(bytes: Uint8Array): Unixfs {
@@ -84,7 +88,9 @@ export function decodeUnixfs(bytes: Uint8Array): Unixfs {
     else if (reader.field === FIELDS.mtime) rest.mtime = readTime(reader.bytes);
   }
   if (type === undefined)
-    throw new NodeError(typed ? "unrecognized node type" : 'proto: required field "Type" not set');
+    throw failure("UNIXFS_INVALID", {
+      reason: typed ? "unrecognized node type" : 'proto: required field "Type" not set',
+    });
   return { type, ...rest, blocksizes };
 }
 
@@ -92,7 +98,10 @@ const TIME_FIELDS = { seconds: 1, nanoseconds: 2 } as const;
 const TIME_SECONDS_TAG = tagOf(TIME_FIELDS.seconds, wireVarint);
 const TIME_NANOSECONDS_TAG = tagOf(TIME_FIELDS.nanoseconds, wireFixed32);
 
-/** Undefined where it is malformed: writers of before 1.5 may use the field for anything. */
+/**
+ * Returns undefined for a malformed time, because programs older than UnixFS 1.5 may use the field
+ * for anything.
+ */
 function readTime(bytes: Uint8Array): UnixTime | undefined {
   try {
     const reader = new FieldReader(bytes);
@@ -109,7 +118,9 @@ function readTime(bytes: Uint8Array): UnixTime | undefined {
   }
 }
 
-/** Seconds before 1970 take ten bytes, as a varint has them; no nanoseconds take none. */
+/**
+ * Encodes a time. As a varint, seconds before 1970 take ten bytes; zero nanoseconds are omitted.
+ */
 function timeBytes({ seconds, nanoseconds }: UnixTime): Uint8Array {
   const bytes = Buffer.alloc(1 + 10 + 5);
   bytes[0] = TIME_SECONDS_TAG;
@@ -121,7 +132,10 @@ function timeBytes({ seconds, nanoseconds }: UnixTime): Uint8Array {
   return bytes.subarray(0, at);
 }
 
-/** Each size is a field of its own; other writers pack all of them into one field. */
+/**
+ * We write each size as a field of its own; other programs pack all sizes into one field. Both are
+ * read.
+ */
 function readSizes(reader: FieldReader, into: number[]): void {
   const { bytes } = reader;
   if (bytes.length === 0) into.push(reader.number);
@@ -129,14 +143,15 @@ function readSizes(reader: FieldReader, into: number[]): void {
 }
 
 function readPacked(bytes: Uint8Array, from: number, into: number[]): number {
-  if (into.length === MAX_BLOCKSIZES) throw new NodeError(`a node of more than ${MAX_BLOCKSIZES} parts`);
+  if (into.length === MAX_BLOCKSIZES)
+    throw failure("UNIXFS_INVALID", { reason: `a node of more than ${MAX_BLOCKSIZES} parts` });
   let value = 0;
   let scale = 1;
   for (let read = 0; read < 10; read += 1) {
     const byte = bytes[from + read];
-    if (byte === undefined) throw new NodeError("unexpected EOF");
+    if (byte === undefined) throw failure("UNIXFS_INVALID", { reason: "unexpected EOF" });
     value += (byte & 0x7f) * scale;
-    // The tenth byte holds the last bit of the 64.
+    // The tenth byte contains only the last of the 64 bits.
     if (read === 9 && byte > 1) break;
     if (byte < 0x80) {
       into.push(value);
@@ -144,7 +159,7 @@ function readPacked(bytes: Uint8Array, from: number, into: number[]): number {
     }
     scale *= 128;
   }
-  throw new NodeError("proto: integer overflow");
+  throw failure("UNIXFS_INVALID", { reason: "proto: integer overflow" });
 }
 
 const numberLength = (value: number | undefined): number => (value === undefined ? 0 : 1 + varintLength(value));

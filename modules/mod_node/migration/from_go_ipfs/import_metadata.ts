@@ -14,7 +14,7 @@ import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
 import type { ForeignDatabase } from "../../storage/repo/datastore.ts";
 import { batches } from "../../util/async/batches.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { type FailureCode, failure, NodeError } from "../../util/errors.ts";
 import { seededKey } from "../seed.ts";
 import { databases, fingerprint, isOpen, type KeyValues } from "./databases.ts";
 import { type GoIpfsRecord, nameKey, recordsIn } from "./records.ts";
@@ -50,6 +50,14 @@ export const importStateKeys = [importedPrefix, stateKey];
 /** Versions of the programs that can open what this node opens. */
 const versions = { "go-ipfs": "0.9", Kubo: "0.43" } as const;
 
+/** Failures of what the database contains; all others are failures of this node. */
+const ofContent: ReadonlySet<FailureCode> = new Set<FailureCode>([
+  "BLOCK_NOT_STORABLE",
+  "CID_NOT_PINNABLE",
+  "DATABASE_RECORD_INVALID",
+  "METADATA_KEY_INVALID",
+]);
+
 /** Records per transaction. */
 const MAX_BATCH = 4096;
 
@@ -78,7 +86,7 @@ export async function importMetadata(options: ImportOptions): Promise<void> {
     return follow(database, options);
   };
   const changes = await databases[engine].read(path, scratch, use).catch((error: Error) => {
-    if ((error instanceof NodeError && error.code !== undefined) || signal?.aborted === true) throw error;
+    if ((error instanceof NodeError && !ofContent.has(error.code)) || signal?.aborted === true) throw error;
     throw failure(
       "DATABASE_DAMAGED",
       { path, program, remedy: `${program} ${versions[program]}`, reason: error.message },

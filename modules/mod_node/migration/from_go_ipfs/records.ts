@@ -16,7 +16,7 @@ import { decodeCbor } from "../../formats/dag_cbor/value.ts";
 import { PUBLISHED_PREFIX } from "../../network/ipns_record/keys.ts";
 import { decodeReference } from "../../storage/filestore/reference.ts";
 import { referenceKey } from "../../storage/filestore/reference_store.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { KeyValues } from "./databases.ts";
 
 /** Keys in the database of go-ipfs. */
@@ -75,7 +75,7 @@ export async function* recordsIn(database: KeyValues): AsyncGenerator<GoIpfsReco
 /** Yields pins of the records, and those of the index unless it may be out of date. */
 async function* pinsIn(database: KeyValues): AsyncGenerator<GoIpfsRecord, void, undefined> {
   if ((await database.get(goIpfsKeys.oldPins)) !== undefined) {
-    throw new NodeError(`${goIpfsKeys.oldPins} has pins of a repo before version 11`);
+    throw failure("DATABASE_RECORD_INVALID", { reason: `${goIpfsKeys.oldPins} has pins of a repo before version 11` });
   }
   const seen: Record<PinMode, CidSet> = { recursive: new CidSet(), direct: new CidSet() };
   for await (const [key, value] of under(database, goIpfsKeys.pin)) {
@@ -120,7 +120,7 @@ function pinIn(value: Uint8Array): PinRecord {
   const mode = record instanceof Map ? pinModes[Number(record.get("mode"))] : undefined;
   const name = record instanceof Map ? (record.get("name") ?? "") : undefined;
   if (!(cid instanceof Uint8Array) || mode === undefined || typeof name !== "string")
-    throw new NodeError("it is no pin");
+    throw failure("DATABASE_RECORD_INVALID", { reason: "it is no pin" });
   return { cid: castCid(cid), mode, name: Buffer.from(name, "latin1") };
 }
 
@@ -136,6 +136,10 @@ export function readable<T>(key: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new NodeError(`the record ${key} cannot be read (${(error as Error).message})`, { cause: error });
+    throw failure(
+      "DATABASE_RECORD_INVALID",
+      { reason: `the record ${key} cannot be read (${(error as Error).message})` },
+      error,
+    );
   }
 }

@@ -28,7 +28,7 @@ import {
 } from "../../storage/shared/settings.ts";
 import { openSqlLog, type SqlLog } from "../../storage/shared/sql/open.ts";
 import { describeAddresses, sqlSettings } from "../../storage/shared/sql/settings.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { exists } from "./copy.ts";
 import { type Notice, openMetadata, type Stores } from "./engines.ts";
 import { unfinishedMigrations } from "./unfinished.ts";
@@ -207,7 +207,7 @@ async function keysOf(metadata: MetadataStore, settings: SharedStoreSettings): P
 /** Returns the text of a file without the newline at its end. */
 export async function secretIn(path: string, what: string): Promise<string> {
   const text = await readFile(path, "utf8").catch((error: Error) => {
-    throw new NodeError(`the shared store: ${what} cannot be read: ${error.message}`, { cause: error });
+    throw failure("KEYS_SECRET_UNREADABLE", { what, reason: error.message }, error);
   });
   return text.replace(/\r?\n$/, "");
 }

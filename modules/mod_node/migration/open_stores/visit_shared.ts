@@ -12,11 +12,11 @@ import { lockFolders } from "../../storage/repo/repo.ts";
 import type { SegmentFault } from "../../storage/shared/segments/verify.ts";
 import type { SharedStoreSettings } from "../../storage/shared/settings.ts";
 import { inspectDatabase } from "../../storage/shared/sql/inspect.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { openSharedStores, type SharedStores, withPassword } from "./open_shared.ts";
 import { unfinishedMigrations } from "./unfinished.ts";
 
-export interface SharedStoreFigures {
+export interface SharedStoreStat {
   readonly segments: number;
   readonly blocks: number;
   /** Size of the segments in the object store. */
@@ -32,7 +32,7 @@ export interface SharedStoreFigures {
 }
 
 export interface SharedStoreVisit {
-  stat(): Promise<SharedStoreFigures>;
+  stat(): Promise<SharedStoreStat>;
   /**
    * Yields missing and damaged segments. With `read`, it also compares every block with its hash.
    */
@@ -90,7 +90,8 @@ export function visitSharedStore<T>(
         remove ? blocks.upkeep.deleteOrphans(signal) : blocks.upkeep.orphans(signal),
       mounts: () => hostTrees(metadata),
       async removeMounts(host) {
-        if (await runs(host)) throw new NodeError(`${host} runs: remove what is below its /ipns there`);
+        if (await runs(host))
+          throw failure("MIGRATION_REFUSED", { reason: `${host} runs: remove what is below its /ipns there` });
         const found = (await hostTrees(metadata)).filter((tree) => tree.host === host);
         if (found.length > 0) await removeTrees(treesOf(metadata, host));
         return found;

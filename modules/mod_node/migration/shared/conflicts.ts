@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { Journal, type MfsState } from "../../content/mfs/journal.ts";
 import type { KeyHolder } from "../../storage/keystore/key_holder.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type MergeOptions, metadataConflicts, type OnConflict } from "./merge_metadata.ts";
 import { emptyDirectory, type Source } from "./source.ts";
 
@@ -32,10 +32,11 @@ export async function refuseConflicts(
   const files = await filesConflict(source.root, metadata);
   if (files !== undefined) conflicts.unshift(files);
   if (conflicts.length === 0) return;
-  throw new NodeError(
-    `nothing was copied, as both have:\n${conflicts.map((each) => `  ${each}\n`).join("")}` +
+  throw failure("MIGRATION_REFUSED", {
+    reason:
+      `nothing was copied, as both have:\n${conflicts.map((each) => `  ${each}\n`).join("")}` +
       "Say which one counts: --on-conflict keep (what is there) or --on-conflict replace",
-  );
+  });
 }
 
 /**
@@ -50,9 +51,9 @@ export async function refuseOtherKeys(from: KeyHolder, to: KeyHolder): Promise<v
     if (ours !== undefined && theirs !== undefined && Buffer.compare(ours, theirs) !== 0) found.push(name);
   }
   if (found.length === 0) return;
-  throw new NodeError(
-    `nothing was copied, as both have a key of this name, and not the same: ${found.join(", ")}. Rename one (modhost node key rename)`,
-  );
+  throw failure("MIGRATION_REFUSED", {
+    reason: `nothing was copied, as both have a key of this name, and not the same: ${found.join(", ")}. Rename one (modhost node key rename)`,
+  });
 }
 
 /** Adds the keys that are missing. The caller has called `refuseConflicts` before. */
@@ -88,7 +89,9 @@ export async function giveRoot(
   };
   const isGiven = await new Journal(metadata).replace(root, isMeant);
   if (!isGiven && onConflict === "refuse")
-    throw new NodeError("files were stored meanwhile: start again with --on-conflict keep or replace");
+    throw failure("MIGRATION_REFUSED", {
+      reason: "files were stored meanwhile: start again with --on-conflict keep or replace",
+    });
 }
 
 /** Whether storing that root loses nothing. */

@@ -49,7 +49,7 @@ export async function migrateFromShared(
 ): Promise<Migrated> {
   const path = resolve(to);
   const { onNotice = () => {} } = options;
-  if (like !== undefined && !(await isRepo(like))) throw new NodeError(`there is no repo ${like}`);
+  if (like !== undefined && !(await isRepo(like))) throw new NodeError("REPO_NOT_FOUND", `there is no repo ${like}`);
   const lock = await lockFolders([path]);
   try {
     return await withSharedStores(

@@ -6,7 +6,7 @@ import type { CID } from "multiformats/cid";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { counted } from "../../util/counted.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type CopyOptions, type CopyProgress, missingBlocks } from "../open_stores/copy.ts";
 import { type Merged, missingEntries } from "./merge_metadata.ts";
 
@@ -45,7 +45,9 @@ export async function requireBlocks(
     missing += 1;
   }
   if (missing > 0)
-    throw new NodeError(`${counted(missing, "block was", "blocks were")} not copied, ${first} among them: ${remedy}`);
+    throw failure("MIGRATION_INCOMPLETE", {
+      reason: `${counted(missing, "block was", "blocks were")} not copied, ${first} among them: ${remedy}`,
+    });
 }
 
 /**
@@ -55,7 +57,7 @@ export async function requireBlocks(
 export async function requireEntries(from: MetadataStore, to: MetadataStore): Promise<void> {
   const [entry, ...more] = await missingEntries(from, to);
   if (entry !== undefined)
-    throw new NodeError(
-      `${counted(more.length + 1, "pin or name was", "pins or names were")} not copied, ${entry} among them: ${remedy}`,
-    );
+    throw failure("MIGRATION_INCOMPLETE", {
+      reason: `${counted(more.length + 1, "pin or name was", "pins or names were")} not copied, ${entry} among them: ${remedy}`,
+    });
 }

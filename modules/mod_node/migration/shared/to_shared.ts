@@ -84,9 +84,10 @@ class Copying {
     const blocks = await openBlocks(stores, onNotice);
     try {
       if (blocks.joinsForms === true || stores.foreign?.hasBlocks === true) {
-        throw new NodeError(
-          "a repo of Kubo does not tell the codecs of its blocks: copy it to a folder first, with `modhost node migrate FROM TO`, and that one then",
-        );
+        throw failure("MIGRATION_REFUSED", {
+          reason:
+            "a repo of Kubo does not tell the codecs of its blocks: copy it to a folder first, with `modhost node migrate FROM TO`, and that one then",
+        });
       }
       await settleLostMetadata(stores, blocks, { onNotice });
       const metadata = await openMetadata({ ...stores, metadata: folder }, onNotice);
@@ -108,10 +109,11 @@ class Copying {
     const count = await new ReferenceStore(metadata).count();
     if (count === 0) return blocks;
     if (this.#options.copyReferences !== true) {
-      throw new NodeError(
-        `${this.#repo.path} refers to files or URLs for ${counted(count, "block")} (filestore, urlstore), which a shared store cannot: ` +
+      throw failure("MIGRATION_REFUSED", {
+        reason:
+          `${this.#repo.path} refers to files or URLs for ${counted(count, "block")} (filestore, urlstore), which a shared store cannot: ` +
           "--copy-references stores what they refer to",
-      );
+      });
     }
     return new Filestore(blocks, metadata, { root: dirname(this.#repo.path), files: true, urls: true });
   }

@@ -1,4 +1,4 @@
-/** Cuts a stream of bytes into messages, each of which begins with its length. */
+/** Splits a stream of bytes into messages. Each message begins with its length. */
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 
 const lengthBytes = 4;
@@ -11,12 +11,12 @@ export class Framing {
   readonly #length = Buffer.alloc(lengthBytes);
   #lengthFilled = 0;
 
-  /** Messages get their memory from `buffers`. */
+  /** @param buffers pool for the messages */
   constructor(buffers: BufferPool) {
     this.#buffers = buffers;
   }
 
-  /** The complete messages; their bytes belong to the caller. */
+  /** Yields the complete messages. Their bytes belong to the caller. */
   *take(bytes: Buffer): Generator<Buffer, void, undefined> {
     let at = 0;
     while (at < bytes.length) {

@@ -1,22 +1,24 @@
 /**
- * The FUSE device of a mount, as the node has it: replies go to the kernel directly, and not
+ * The FUSE device of a mount, as the node uses it. Replies go to the kernel directly, and not
  * through the process that waits for requests. The bytes of a read are copied once on the way.
  */
 import { closeSync, openSync, writevSync } from "node:fs";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 const device = "/dev/fuse";
-/** The caller has been interrupted, or the mount is gone. */
+/** Errors if the caller was interrupted, or if the mount no longer exists. */
 const expected: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENODEV", "ENOTCONN", "EINTR"]);
 
 export class FuseDevice {
-  /** Passed to the process that mounts it and reads the requests. */
+  /**
+   * File descriptor of the device. The process that mounts it and reads the requests gets it, too.
+   */
   readonly fd: number;
   #closed = false;
 
   /**
-   * One device for each mount. @throws NodeError when there is no such device, or this user may not
-   * mount
+   * Opens one device for each mount. @throws NodeError if there is no such device, or if this user
+   * may not mount
    */
   static open(count: number): readonly FuseDevice[] {
     const opened: FuseDevice[] = [];
@@ -34,8 +36,8 @@ export class FuseDevice {
   }
 
   /**
-   * Writes the parts of one reply, head first; they are no longer used afterwards. @throws the
-   * kernel's error for a malformed one
+   * Writes the parts of one reply, head first. They are no longer used afterwards. @throws the
+   * kernel's error for a malformed reply
    */
   reply(parts: readonly Uint8Array[]): void {
     // The descriptor may belong to another file by now.
@@ -56,13 +58,17 @@ export class FuseDevice {
 
 function openDevice(): number {
   const user = process.getuid?.();
-  if (user !== undefined && user !== 0) throw new NodeError(`fuse: only root can mount, and this is user ${user}`);
+  if (user !== undefined && user !== 0)
+    throw failure("MOUNT_FAILED", { reason: `fuse: only root can mount, and this is user ${user}` });
   try {
     return openSync(device, "r+");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "EMFILE" || code === "ENFILE") throw new NodeError(`fuse: too many open files: ${device}`);
+    if (code === "EMFILE" || code === "ENFILE")
+      throw failure("MOUNT_FAILED", { reason: `fuse: too many open files: ${device}` });
     const reason = code === "EACCES" || code === "EPERM" ? "permission denied" : "fuse device not found";
-    throw new NodeError(`fuse: ${reason}: ${device}; load the kernel's module \`fuse\`, or allow the device`);
+    throw failure("MOUNT_FAILED", {
+      reason: `fuse: ${reason}: ${device}; load the kernel's module \`fuse\`, or allow the device`,
+    });
   }
 }

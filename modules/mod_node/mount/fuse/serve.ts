@@ -1,10 +1,10 @@
 /**
- * Serves the kernel's requests of one mount from a file system. The requests come from the process
- * that holds the mount.
+ * Serves the kernel's requests to one mount from a file system. The requests come from the mount
+ * process.
  */
 import type { Duplex } from "node:stream";
 import { byteLength } from "../../util/byte_text.ts";
-import { type Changes, type FileSystem, FuseError, type Listing } from "./file_system.ts";
+import { type Changes, type FileSystem, FuseError, type OpenListing } from "./file_system.ts";
 import { Framing } from "./framing.ts";
 import type { FuseDevice } from "./fuse_device.ts";
 import {
@@ -44,7 +44,7 @@ export type OnFault = (error: unknown) => void;
 
 /** Resolves when the channel and the file system are closed. */
 export async function serve(requests: Duplex, device: FuseDevice, files: FileSystem, onFault: OnFault): Promise<void> {
-  const server = new Server(device, files, onFault);
+  const server = new FuseServer(device, files, onFault);
   const framing = new Framing(files.buffers);
   requests.on("data", (bytes: Buffer) => {
     for (const message of framing.take(bytes)) server.take(new Request(message));
@@ -56,15 +56,15 @@ export async function serve(requests: Duplex, device: FuseDevice, files: FileSys
   await server.close();
 }
 
-type Answering = Promise<Buffer | undefined> | Buffer | undefined;
+type PendingReply = Promise<Buffer | undefined> | Buffer | undefined;
 
-class Server {
+class FuseServer {
   readonly #device: FuseDevice;
   readonly #files: FileSystem;
   readonly #onFault: OnFault;
-  /** Requests under way, which can be interrupted. */
+  /** Running requests by number. They can be interrupted. */
   readonly #open = new Map<number, AbortController>();
-  readonly #listings = new Map<number, Listing>();
+  readonly #listings = new Map<number, OpenListing>();
   #lastHandle = 0;
   readonly #context: ReplyContext;
 
@@ -81,12 +81,12 @@ class Server {
     const { opcode, unique } = request;
     if (opcode === opcodes.forget) this.#files.forget(request.node, request.u64(0));
     else if (opcode === opcodes.batchForget) this.#forgetMany(request);
-    // An interrupt has no reply: it ends the request, which may have been answered already.
+    // An interrupt has no reply. It ends the request, whose reply may have been sent already.
     else if (opcode === opcodes.interrupt) this.#open.get(request.u64(0))?.abort();
     else {
       const leaving = new AbortController();
       this.#open.set(unique, leaving);
-      void this.#answer(request, leaving.signal).finally(() => this.#open.delete(unique));
+      void this.#respond(request, leaving.signal).finally(() => this.#open.delete(unique));
     }
   }
 
@@ -96,15 +96,15 @@ class Server {
     await this.#files.close();
   }
 
-  async #answer(request: Request, signal: AbortSignal): Promise<void> {
+  async #respond(request: Request, signal: AbortSignal): Promise<void> {
     const { unique } = request;
-    let answer: Buffer | undefined;
+    let response: Buffer | undefined;
     try {
-      answer = await raceSignal(this.#run(request, signal), signal);
+      response = await raceSignal(this.#run(request, signal), signal);
     } catch (error) {
-      answer = reply(unique, 0, errno[this.#errnoOf(error, signal)]);
+      response = reply(unique, 0, errno[this.#errnoOf(error, signal)]);
     }
-    if (answer !== undefined) this.#send([answer]);
+    if (response !== undefined) this.#send([response]);
   }
 
   #send(parts: readonly Uint8Array[]): void {
@@ -127,8 +127,8 @@ class Server {
     for (let at = 8; at < 8 + 16 * count; at += 16) this.#files.forget(request.u64(at), request.u64(at + 8));
   }
 
-  /** The reply; undefined when it was sent already. */
-  #run(request: Request, signal: AbortSignal): Answering {
+  /** Returns the reply, or undefined if it was sent already. */
+  #run(request: Request, signal: AbortSignal): PendingReply {
     const { unique, node } = request;
     const files = this.#files;
     switch (request.opcode) {
@@ -165,7 +165,7 @@ class Server {
     }
   }
 
-  #change(request: Request, changes: Changes, signal: AbortSignal): Answering {
+  #change(request: Request, changes: Changes, signal: AbortSignal): PendingReply {
     const { unique, node } = request;
     const done = (work: Promise<void>) => work.then(() => reply(unique, 0));
     switch (request.opcode) {
@@ -264,9 +264,9 @@ class Server {
 }
 
 function bytesReply(unique: number, bytes: Uint8Array): Buffer {
-  const answer = reply(unique, bytes.length);
-  answer.set(bytes, replyHead);
-  return answer;
+  const message = reply(unique, bytes.length);
+  message.set(bytes, replyHead);
+  return message;
 }
 
 const nameOf = (request: Request, at = 0): string => checked(request.name(at));
@@ -276,7 +276,7 @@ function checked(name: string): string {
   return name;
 }
 
-/** An interrupted caller does not wait until the work notices. */
+/** An interrupted caller gets its error at once, even if the work continues. */
 function raceSignal<T>(work: Promise<T> | T, signal: AbortSignal): Promise<T> | T {
   if (!(work instanceof Promise)) return work;
   return new Promise((resolve, reject) => {

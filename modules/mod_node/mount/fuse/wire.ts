@@ -1,6 +1,6 @@
 /**
  * The messages between the kernel and a FUSE server, as linux/fuse.h 7.31 defines them:
- * little-endian, each preceded by its whole length.
+ * little-endian, each preceded by its length.
  */
 
 import type { UnixTime } from "../../formats/unixfs/format.ts";
@@ -81,7 +81,7 @@ export const capabilities = {
 /** How an open directory may be cached. */
 export const openFlags = { keepCache: 1 << 1, cacheDirectory: 1 << 3 } as const;
 
-/** Which fields of a setattr request count. */
+/** Bits for the fields that a setattr request sets. */
 const attributeBits = { mode: 1 << 0, size: 1 << 3, mtime: 1 << 5, mtimeNow: 1 << 8 } as const;
 
 export const renameFlags = { noReplace: 1 } as const;
@@ -89,7 +89,7 @@ export const renameFlags = { noReplace: 1 } as const;
 export const kinds = { directory: 0o040000, file: 0o100000, symlink: 0o120000 } as const;
 export type Kind = keyof typeof kinds;
 
-/** The longest name of an entry in bytes, a limit of the system calls. */
+/** Maximum length of the name of an entry in bytes: a limit of the system calls. */
 export const MAX_NAME = 255;
 
 /** Node id of the root of the mount. */
@@ -98,12 +98,12 @@ export const rootId = 1;
 const requestHead = 40;
 export const replyHead = 16;
 const version = { major: 7, minor: 31 } as const;
-/** Bytes of one read or write. */
+/** Maximum number of bytes in one read or write. */
 const MAX_TRANSFER = 1024 * 1024;
 const pageSize = 4096;
-/** Bytes; the system decides how much to read ahead, up to this. */
+/** Maximum readahead in bytes. Below it the system decides how much to read ahead. */
 const MAX_READAHEAD = 2 ** 26;
-/** Bytes of the longest message: a write with its heads. */
+/** Maximum size of a message in bytes: a write with its heads. */
 export const MAX_MESSAGE = MAX_TRANSFER + pageSize;
 
 const u64 = (bytes: Buffer, at: number): number => bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32;
@@ -113,7 +113,7 @@ function putU64(bytes: Buffer, at: number, value: number): void {
   bytes.writeUInt32LE(Math.floor(value / 2 ** 32), at + 4);
 }
 
-/** A message from the kernel. Fields are read in place: `at` is an offset after the head. */
+/** A message from the kernel. Fields are read without a copy; `at` is an offset after the head. */
 export class Request {
   readonly #bytes: Buffer;
 
@@ -124,7 +124,7 @@ export class Request {
   get opcode(): number {
     return this.#bytes.readUInt32LE(4);
   }
-  /** Identifies the request in its reply and in an interrupt. */
+  /** Number of the request, for its reply and for an interrupt. */
   get unique(): number {
     return u64(this.#bytes, 8);
   }
@@ -140,11 +140,11 @@ export class Request {
   i64(at: number): number {
     return Number(this.#bytes.readBigInt64LE(requestHead + at));
   }
-  /** The rest of the message; a view. */
+  /** Returns the rest of the message, as a view. */
   rest(at: number, length?: number): Buffer {
     return this.#bytes.subarray(requestHead + at, length === undefined ? undefined : requestHead + at + length);
   }
-  /** Zero-terminated strings. */
+  /** Returns zero-terminated strings. */
   names(at: number): string[] {
     return byteText(this.rest(at)).split("\0");
   }
@@ -159,13 +159,13 @@ export interface Attributes {
   readonly kind: Kind;
   /** Permission bits. */
   readonly mode: number;
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number;
-  /** When it was changed; undefined where it does not say. */
+  /** Time of the last change; undefined if the node has none. */
   readonly mtime?: UnixTime | undefined;
 }
 
-/** What a request sets; undefined for what stays. */
+/** The attributes that a request sets; undefined for those that it does not change. */
 export interface NewAttributes {
   readonly size: number | undefined;
   /** Permission bits. */
@@ -173,7 +173,7 @@ export interface NewAttributes {
   readonly mtime: UnixTime | "now" | undefined;
 }
 
-/** Of a setattr request; owners and all else are left. */
+/** Reads the attributes of a setattr request. Owners and other fields are ignored. */
 export function newAttributes(request: Request): NewAttributes {
   const valid = request.u32(0);
   const at = { seconds: request.i64(40), nanoseconds: request.u32(60) };
@@ -186,14 +186,14 @@ export function newAttributes(request: Request): NewAttributes {
 }
 
 /**
- * What all attributes have in common: their owner, and for how many seconds the kernel may cache
- * them.
+ * The values that all attributes have in common: the owner, and the number of seconds for which the
+ * kernel may cache them.
  */
 export interface ReplyContext {
   readonly uid: number;
   readonly gid: number;
   readonly seconds: number;
-  /** Milliseconds since 1970: the time of everything that has none of its own. */
+  /** Milliseconds since 1970: the time of nodes without a time of their own. */
   readonly time: number;
 }
 
@@ -201,14 +201,14 @@ const UNKNOWN_INODE = 2 ** 32 - 1;
 const attributeLength = 88;
 const entryLength = 128;
 
-/** A reply with `length` bytes after its head. */
+/** Returns a reply with `length` bytes after its head. */
 export function reply(unique: number, length: number, error = 0): Buffer {
   const bytes = Buffer.alloc(replyHead + length);
   writeReplyHead(bytes, unique, length, error);
   return bytes;
 }
 
-/** `length` is that of the rest. */
+/** @param length number of bytes after the head */
 export function writeReplyHead(bytes: Buffer, unique: number, length: number, error = 0): void {
   bytes.writeUInt32LE(replyHead + length, 0);
   bytes.writeInt32LE(-error, 4);
@@ -247,7 +247,7 @@ export function attributesReply(unique: number, node: Attributes, context: Reply
   return bytes;
 }
 
-/** `opened`: the entry was opened as well. */
+/** @param opened whether the entry was also opened */
 export function entryReply(unique: number, node: Attributes, context: ReplyContext, opened = false): Buffer {
   const bytes = reply(unique, entryLength + (opened ? 16 : 0));
   putEntry(bytes, replyHead, node, context);
@@ -268,16 +268,16 @@ export function writtenReply(unique: number, length: number): Buffer {
   return bytes;
 }
 
-/** How much the kernel may ask for at once. */
-export interface Limits {
-  /** Bytes of one read or write, up to 1 MiB. */
+/** Limits of the kernel's requests. */
+export interface RequestLimits {
+  /** Maximum number of bytes of one read or write, up to 1 MiB. */
   readonly bytes: number;
-  /** Background requests: readahead, and writing of buffered data. */
+  /** Maximum number of background requests: readahead, and writes of buffered data. */
   readonly background: number;
 }
 
-/** The reply to `init`. @throws Error when the kernel is too old */
-export function initReply(request: Request, wanted: number, limits: Limits): Buffer {
+/** Returns the reply to `init`. @throws Error if the kernel is too old */
+export function initReply(request: Request, wanted: number, limits: RequestLimits): Buffer {
   const major = request.u32(0);
   const minor = request.u32(4);
   const offered = request.u32(12);
@@ -296,7 +296,7 @@ export function initReply(request: Request, wanted: number, limits: Limits): Buf
   return bytes;
 }
 
-/** Of the file system; all of it is free. */
+/** Returns the space of the file system. All of it is free. */
 export function statfsReply(unique: number, free: number): Buffer {
   const bytes = reply(unique, 80);
   const blocks = Math.floor(free / pageSize);
@@ -310,27 +310,30 @@ export function statfsReply(unique: number, free: number): Buffer {
 /** An entry of a directory. */
 export interface DirectoryEntry {
   readonly name: string;
-  /** Undefined when it is not known yet. */
+  /** Undefined if it is not known yet. */
   readonly kind: Kind | undefined;
-  /** Its node, which is given out by that call; without it the entry is looked up later. */
+  /**
+   * Returns the node of the entry and counts it as returned. Without it, the kernel looks the entry
+   * up later.
+   */
   readonly node?: (() => Attributes) | undefined;
 }
 
-/** Encodes directory entries, up to `limit` bytes in all. */
+/** Encodes directory entries into at most `limit` bytes. */
 export class EntryPage {
   readonly #bytes: Buffer;
   readonly #context: ReplyContext | undefined;
   #at = replyHead;
 
-  /** With `context` the nodes of the entries are included. */
+  /** With `context`, the nodes of the entries are included. */
   constructor(limit: number, context?: ReplyContext) {
     this.#bytes = Buffer.alloc(replyHead + limit);
     this.#context = context;
   }
 
   /**
-   * `next` is the number at which a listing continues after this entry. False when there is no
-   * room.
+   * Adds an entry; `next` is the number at which the listing continues after it. Returns false if
+   * there is no room.
    */
   add({ name, kind, node }: DirectoryEntry, next: number): boolean {
     const bytes = this.#bytes;
@@ -342,7 +345,7 @@ export class EntryPage {
     const attributes = this.#context && node?.();
     if (this.#context !== undefined && attributes !== undefined) putEntry(bytes, this.#at, attributes, this.#context);
     const at = this.#at + nodeLength;
-    // Programs take entries with inode number 0 for deleted ones.
+    // Programs ignore entries with the inode number 0, as if they were deleted.
     putU64(bytes, at, attributes?.id ?? UNKNOWN_INODE);
     putU64(bytes, at + 8, next);
     bytes.writeUInt32LE(nameLength, at + 16);

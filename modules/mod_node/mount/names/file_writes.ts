@@ -1,4 +1,4 @@
-/** Files below the node's own names that are being written. */
+/** Writes files below the node's own names. */
 
 import { ByteReader } from "../../content/mfs/byte_reader.ts";
 import { Folder } from "../../content/mfs/folder.ts";
@@ -12,7 +12,7 @@ import { unixNow } from "../../content/unixfs/times.ts";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import { withBits } from "../../formats/unixfs/mode.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
-import { type Entry, FuseError } from "../fuse/file_system.ts";
+import { type EntryName, FuseError } from "../fuse/file_system.ts";
 import type { NewAttributes } from "../fuse/wire.ts";
 import { type NameNode, pathOf } from "./name_node.ts";
 import { asFuseError, type NameDeps } from "./name_tree.ts";
@@ -20,17 +20,17 @@ import { CLOSE_TIMEOUT_MS, type OwnTree } from "./own_tree.ts";
 import { SequentialWrite } from "./sequential_write.ts";
 
 /**
- * Milliseconds after which a file counts as completely written, and after which a part of it is
- * stored anyway.
+ * A file counts as completely written after `IDLE_MS` without a write. After `MAX_WRITE_MS` the
+ * written part is stored in any case.
  */
 const IDLE_MS = 1000;
 const MAX_WRITE_MS = 10_000;
-/** Bytes of the longest file: zeros are stored as well. */
+/** Maximum size of a file in bytes, because zeros of a gap are stored, too. */
 const MAX_FILE = 2 ** 40;
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
 
-interface Change {
+interface NodeChange {
   readonly offset: number;
   readonly truncate?: boolean;
   readonly create?: boolean;
@@ -38,7 +38,7 @@ interface Change {
 }
 
 /** A node that can be written. */
-interface Target {
+interface WritableNode {
   readonly node: NameNode;
   readonly tree: OwnTree;
 }
@@ -47,7 +47,10 @@ export class FileWrites {
   readonly #deps: NameDeps;
   readonly #nodes = new Set<NameNode>();
   readonly #timer = setInterval(() => this.#settleOld(), IDLE_MS).unref();
-  /** Shared by writers, who rely on where files are; exclusive for moving and removing. */
+  /**
+   * Writers share this lock, because they rely on the paths of files. Moves and removals hold it
+   * exclusively.
+   */
   readonly #positions = new SharedLock();
 
   constructor(deps: NameDeps) {
@@ -62,12 +65,12 @@ export class FileWrites {
     await changeFacts(tree.files, path, ({ mode }) => ({ mode, mtime }), { ...tree.changing, signal });
   }
 
-  /** Resolves when the bytes were taken; they belong to it from then on. */
+  /** Resolves when the bytes were accepted. They belong to this class from then on. */
   write(node: NameNode, offset: number, bytes: Uint8Array): Promise<void> {
     return this.#positions.withShared(async () => {
       const target = targetOf(node);
       if (offset + bytes.length > MAX_FILE) throw new FuseError("EFBIG");
-      // Several callers may write at once, at different offsets.
+      // Several callers may write at different offsets at the same time.
       while (node.writing !== undefined && node.writing.end !== offset) await this.settle(node);
       this.#nodes.add(node);
       node.writing ??= new SequentialWrite(offset, this.#deps.blocks.buffers, (content) =>
@@ -93,7 +96,7 @@ export class FileWrites {
     }, signal);
   }
 
-  /** Sets mode and time as far as they are stored, of a node that has a name. */
+  /** Sets mode and time of a node that has a name, as far as they are stored. */
   setModeAndTime(node: NameNode, given: Pick<NewAttributes, "mode" | "mtime">, signal: AbortSignal): Promise<void> {
     return this.#positions.withShared(async () => {
       const { storesMode, storesTime } = this.#deps.imports;
@@ -112,7 +115,7 @@ export class FileWrites {
     }, signal);
   }
 
-  /** What was written to the file is in the tree when it resolves. */
+  /** Resolves when the written content is part of the tree. */
   settle(node: NameNode): Promise<void> {
     const { writing, tree, settling = Promise.resolve() } = node;
     if (writing === undefined || tree === undefined) return settling;
@@ -130,12 +133,15 @@ export class FileWrites {
     return done;
   }
 
-  /** Runs while nobody writes, after pending writes to these entries and below them were stored. */
-  async exclusively<T>(entries: readonly Entry[], signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+  /**
+   * Runs a function while nobody writes, after pending writes to these entries and below them were
+   * stored.
+   */
+  async exclusively<T>(entries: readonly EntryName[], signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     const release = await this.#positions.acquireExclusive(signal);
     try {
       const concerned = [...this.#nodes].filter((node) => entries.some((entry) => isWithin(node, entry)));
-      // The writer sees the failure when it flushes.
+      // The writer gets the failure at its next flush.
       await Promise.all(concerned.map((node) => this.settle(node).catch((error: Error) => lose(node, error))));
       return await run();
     } finally {
@@ -143,17 +149,17 @@ export class FileWrites {
     }
   }
 
-  /** Writes that wait for a peer are given a short time. */
+  /** Writes that wait for a peer get a short time to finish. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     const timer = setTimeout(() => {
-      for (const { tree } of this.#nodes) tree?.stopAskingPeers();
+      for (const { tree } of this.#nodes) tree?.abortFetches();
     }, CLOSE_TIMEOUT_MS);
     await Promise.all([...this.#nodes].map((node) => this.#settleUnasked(node)));
     clearTimeout(timer);
   }
 
-  #change({ node, tree }: Target, content: AsyncIterable<Uint8Array>, change: Change): Promise<void> {
+  #change({ node, tree }: WritableNode, content: AsyncIterable<Uint8Array>, change: NodeChange): Promise<void> {
     return node.unlinked
       ? this.#changeNameless(node, tree, content, change)
       : this.#write(tree, pathOf(node), content, change);
@@ -163,21 +169,23 @@ export class FileWrites {
     { files, changing }: OwnTree,
     path: NamespacePath,
     content: AsyncIterable<Uint8Array>,
-    { offset, truncate = false, create = false, signal }: Change,
+    { offset, truncate = false, create = false, signal }: NodeChange,
   ): Promise<void> {
     const { chunker, joinsLeaf } = this.#deps.imports;
     const usual = { count: undefined, parents: false, rawLeaves: undefined, settings: undefined, chunker, joinsLeaf };
     return writeFile(files, path, async () => content, { ...usual, ...changing, offset, truncate, create, signal });
   }
 
-  /** A file without a name lasts while it is open, unless garbage collection removes its blocks. */
+  /**
+   * A file without a name exists while it is open, unless garbage collection removes its blocks.
+   */
   async #changeNameless(
     node: NameNode,
     { files }: OwnTree,
     content: AsyncIterable<Uint8Array>,
-    { offset, truncate = false, signal }: Change,
+    { offset, truncate = false, signal }: NodeChange,
   ): Promise<void> {
-    // No path begins with this.
+    // No path begins with this id.
     const release = await files.writers.acquire(`/${node.id}`, signal);
     try {
       await files.withGcGuard(signal, async (guard) => {
@@ -199,7 +207,7 @@ export class FileWrites {
     }
   }
 
-  async #refresh({ node, tree }: Target): Promise<void> {
+  async #refresh({ node, tree }: WritableNode): Promise<void> {
     node.version += 1;
     if (node.unlinked) return;
     const found = await tree.files.withTree({}, (root) => lookup(root, pathOf(node)));
@@ -217,7 +225,7 @@ export class FileWrites {
     }
   }
 
-  /** Never rejects: the failure is logged, and kept for the next flush. */
+  /** Never rejects. A failure is logged, and reported again by the next flush. */
   #settleUnasked(node: NameNode): Promise<void> {
     return this.settle(node).catch((error: Error) => {
       lose(node, error);
@@ -226,19 +234,19 @@ export class FileWrites {
   }
 }
 
-function isWithin(node: NameNode, { parent, name }: Entry): boolean {
+function isWithin(node: NameNode, { parent, name }: EntryName): boolean {
   for (let at: NameNode | undefined = node; at !== undefined; at = at.parent) {
     if (at.parent?.id === parent && at.name === name) return true;
   }
   return false;
 }
 
-/** Keeps a failure for the next flush. */
+/** Records a failure for the next flush. */
 function lose(node: NameNode, error: Error): void {
   node.failure = error;
 }
 
-function targetOf(node: NameNode): Target {
+function targetOf(node: NameNode): WritableNode {
   if (node.tree === undefined) throw new FuseError("EPERM");
   return { node, tree: node.tree };
 }

@@ -1,4 +1,4 @@
-/** How what is written below the node's own names becomes blocks. */
+/** Decides how content that is written below the node's own names becomes blocks. */
 import { cidDefaults, type SizeSharding } from "../../content/adder/import_config.ts";
 import { cidSettings } from "../../content/mfs/cid_settings.ts";
 import type { CidSettings } from "../../content/unixfs/build.ts";
@@ -6,35 +6,35 @@ import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 
-/** What a caller that mounts chooses. */
+/** The choices of the caller that mounts. */
 export interface ImportChoices {
-  /** Take chunks and the form of CIDs from `Import.*` of the configuration; true by default. */
+  /** Take the chunker and the form of CIDs from `Import.*` of the configuration. Default true. */
   readonly importDefaults?: boolean | undefined;
-  /**
-   * A file that has one raw leaf, and neither mode nor time, is stored as that leaf; false by
-   * default.
-   */
+  /** Store a file that has one raw leaf, and neither mode nor time, as that leaf. Default false. */
   readonly joinsLeaf?: boolean | undefined;
-  /** Greatest chunk in bytes that `Import.UnixFSChunker` may make; 1 MiB by default. */
+  /** Maximum size in bytes of a chunk of `Import.UnixFSChunker`. Default 1 MiB. */
   readonly maxChunk?: number | undefined;
   /**
-   * When directories become sharded by their size; by default as `Experimental.ShardingEnabled`
-   * says.
+   * When directories become sharded by their size. By default `Experimental.ShardingEnabled`
+   * decides.
    */
   readonly sharding?: SizeSharding | undefined;
 }
 
 export interface ImportSettings extends Pick<ImportChoices, "joinsLeaf" | "sharding"> {
-  /** Whether modes, and times of changes, are stored. */
+  /** Whether modes and modification times are stored. */
   readonly storesMode: boolean;
   readonly storesTime: boolean;
-  /** Of the whole tree; undefined for that which it has. */
+  /** Form of the CIDs of the whole tree; undefined to leave it unchanged. */
   readonly form?: CidSettings | undefined;
-  /** By default chunks of 256 KiB. */
+  /** Chunks of 256 KiB by default. */
   readonly chunker?: (() => Chunker) | undefined;
 }
 
-/** As the configuration is now. @throws NodeError for values of `Import.*` of no use */
+/**
+ * Reads the settings as they are in the configuration now. @throws NodeError for unusable values of
+ * `Import.*`
+ */
 export function importSettings(
   config: Pick<ConfigFile, "value">,
   { importDefaults = true, joinsLeaf, maxChunk, sharding }: ImportChoices,

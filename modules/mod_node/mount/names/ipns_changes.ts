@@ -1,4 +1,4 @@
-/** The operations that change files below the node's own names. */
+/** The operations of the /ipns mount that change files. */
 
 import { Folder } from "../../content/mfs/folder.ts";
 import { linksIn } from "../../content/mfs/list.ts";
@@ -7,7 +7,7 @@ import { cidAt, makeDirectory, move, remove } from "../../content/mfs/operations
 import { buildNode } from "../../content/unixfs/build.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import { textBytes } from "../../util/byte_text.ts";
-import { type Changes, type Entry, FuseError } from "../fuse/file_system.ts";
+import { type Changes, type EntryName, FuseError } from "../fuse/file_system.ts";
 import type { Attributes, NewAttributes } from "../fuse/wire.ts";
 import type { FileWrites } from "./file_writes.ts";
 import { keyOf } from "./name_node.ts";
@@ -18,9 +18,9 @@ export class IpnsChanges implements Changes {
   readonly #tree: NameTree;
   readonly #writes: FileWrites;
 
-  constructor(deps: NameDeps, places: NameTree, written: FileWrites) {
+  constructor(deps: NameDeps, tree: NameTree, written: FileWrites) {
     this.#deps = deps;
-    this.#tree = places;
+    this.#tree = tree;
     this.#writes = written;
   }
 
@@ -48,40 +48,41 @@ export class IpnsChanges implements Changes {
 
   remove(parent: number, name: string, kind: "file" | "directory", signal: AbortSignal): Promise<void> {
     return this.#writes.exclusively([{ parent, name }], signal, async () => {
-      const place = this.#tree.locate({ parent, name });
-      await this.#removable(place, name, { kind, signal });
-      await this.#remove(place, signal);
-      this.#tree.unlink(place.above, name);
-      place.tree.changed();
+      const location = this.#tree.locate({ parent, name });
+      await this.#removable(location, name, { kind, signal });
+      await this.#remove(location, signal);
+      this.#tree.unlink(location.above, name);
+      location.tree.changed();
     });
   }
 
   rename(
-    from: Entry,
-    to: Entry,
+    from: EntryName,
+    to: EntryName,
     { replace, signal }: { readonly replace: boolean; readonly signal: AbortSignal },
   ): Promise<void> {
-    const places = this.#tree;
+    const tree = this.#tree;
     return this.#writes.exclusively([from, to], signal, async () => {
-      const source = places.locate(from);
-      const dest = places.locate(to);
+      const source = tree.locate(from);
+      const dest = tree.locate(to);
       if (source.tree !== dest.tree) throw new FuseError("EXDEV");
       if (source.path.text === dest.path.text) return;
-      const { kind } = await places.find(source.above, from.name, signal);
-      const there = await places.find(dest.above, to.name, signal).catch(() => undefined);
+      const { kind } = await tree.find(source.above, from.name, signal);
+      const there = await tree.find(dest.above, to.name, signal).catch(() => undefined);
       if (there !== undefined) {
         if (!replace) throw new FuseError("EEXIST");
         await this.#removable(dest, to.name, { kind: kind === "directory" ? "directory" : "file", signal });
-        // A file is replaced atomically; a directory would be moved into the existing one.
+        // A file is replaced atomically. A directory would be moved into the existing one, so that
+        // is removed first.
         if (kind === "directory") await this.#remove(dest, signal);
       }
       await asFuseError(move(source.tree.files, source.path, dest.path, { ...source.tree.changing, signal }));
-      places.unlink(dest.above, to.name);
-      const node = places.nodes.find(keyOf(source.above, from.name));
+      tree.unlink(dest.above, to.name);
+      const node = tree.nodes.find(keyOf(source.above, from.name));
       if (node !== undefined) {
         node.parent = dest.above;
         node.name = to.name;
-        places.nodes.rekey(node.id, keyOf(dest.above, to.name));
+        tree.nodes.rekey(node.id, keyOf(dest.above, to.name));
       }
       source.tree.changed();
     });
@@ -108,18 +109,22 @@ export class IpnsChanges implements Changes {
     if (durable) await node.tree?.files.commit();
   }
 
-  async #make(entry: Entry, signal: AbortSignal, make: (place: TreeLocation) => Promise<void>): Promise<Attributes> {
-    const place = this.#tree.locate(entry);
-    await asFuseError(make(place));
-    place.tree.changed();
-    return this.#tree.register(place.above, entry.name, await this.#tree.find(place.above, entry.name, signal));
+  async #make(
+    entry: EntryName,
+    signal: AbortSignal,
+    make: (location: TreeLocation) => Promise<void>,
+  ): Promise<Attributes> {
+    const location = this.#tree.locate(entry);
+    await asFuseError(make(location));
+    location.tree.changed();
+    return this.#tree.register(location.above, entry.name, await this.#tree.find(location.above, entry.name, signal));
   }
 
   #remove({ tree, path }: TreeLocation, signal: AbortSignal): Promise<void> {
     return asFuseError(remove(tree.files, path, { ...tree.changing, signal, recursive: true, force: false }));
   }
 
-  /** @throws FuseError when it is of the other kind, or not empty */
+  /** @throws FuseError if the entry is of the other kind, or not empty */
   async #removable(
     { above, tree, path }: TreeLocation,
     name: string,

@@ -1,5 +1,5 @@
 /**
- * /ipns as a file system: a directory for each of the node's own keys, symlinks for all other
+ * /ipns as a file system: a directory for each of the node's own keys, and symlinks for all other
  * names.
  */
 
@@ -12,23 +12,26 @@ import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { NamedKey } from "../../storage/keystore/keystore.ts";
 import { textBytes } from "../../util/byte_text.ts";
-import { type Changes, type FileSystem, FuseError, type Listing, type Pieces } from "../fuse/file_system.ts";
+import { type Changes, type FileSystem, FuseError, type OpenListing, type ReadPieces } from "../fuse/file_system.ts";
 import { type Attributes, capabilities, openFlags } from "../fuse/wire.ts";
 import { contentAt, unusable } from "../ipfs_files.ts";
 import { pagedListing } from "../paged_listing.ts";
-import { Readahead } from "../readahead.ts";
+import { FileReadahead } from "../readahead.ts";
 import { FileWrites } from "./file_writes.ts";
 import { IpnsChanges } from "./ipns_changes.ts";
-import { attributesOf, type Found, keyOf, type NameNode, pathOf } from "./name_node.ts";
+import { attributesOf, keyOf, type NameNode, type NameTarget, pathOf } from "./name_node.ts";
 import { asFuseError, localLink, type NameDeps, NameTree } from "./name_tree.ts";
 import type { OwnTree } from "./own_tree.ts";
 
-/** Names of others may come to point to something else. */
+/** Seconds for which the kernel may cache entries: names of other nodes may change. */
 const REMEMBERED_SECONDS = 60;
 
 export class IpnsFiles implements FileSystem {
   readonly capabilities = capabilities.writebackCache;
-  /** All concurrent writes are held in memory, since writes come faster than they can be stored. */
+  /**
+   * Concurrent writes stay in memory, because writes come faster than they can be stored. So the
+   * kernel may send only a few.
+   */
   readonly limits = { bytes: 2 ** 18, background: 12 };
   readonly seconds = REMEMBERED_SECONDS;
   readonly directoryFlags = openFlags.keepCache;
@@ -37,12 +40,12 @@ export class IpnsFiles implements FileSystem {
   readonly #deps: NameDeps;
   readonly #tree: NameTree;
   readonly #writes: FileWrites;
-  readonly #reads: Readahead;
+  readonly #reads: FileReadahead;
 
   constructor(deps: NameDeps) {
     this.#deps = deps;
     this.buffers = deps.blocks.buffers;
-    this.#reads = new Readahead((options) => deps.reader(options), this.buffers);
+    this.#reads = new FileReadahead((options) => deps.reader(options), this.buffers);
     this.#tree = new NameTree(deps);
     this.#writes = new FileWrites(deps);
     this.changes = new IpnsChanges(deps, this.#tree, this.#writes);
@@ -68,14 +71,14 @@ export class IpnsFiles implements FileSystem {
     return target === undefined ? (file?.unixfs.data ?? new Uint8Array()) : textBytes(target);
   }
 
-  async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+  async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<ReadPieces> {
     const node = this.#tree.nodes.get(id);
     await this.#writes.settle(node);
     if (node.file === undefined) throw new FuseError("EISDIR");
     return this.#reads.read({ id: `${id}.${node.version}`, tree: node.file }, offset, length, signal);
   }
 
-  async list(id: number): Promise<Listing> {
+  async list(id: number): Promise<OpenListing> {
     const node = this.#tree.nodes.get(id);
     return node.tree === undefined ? this.#listKeys(node) : this.#listFolder(node, node.tree);
   }
@@ -91,13 +94,13 @@ export class IpnsFiles implements FileSystem {
     await this.#tree.close();
   }
 
-  /** The roots of open trees, which garbage collection must keep. */
+  /** Returns the roots of open trees, which garbage collection must spare. */
   roots(): Promise<CID[]> {
     return this.#tree.roots();
   }
 
-  #listKeys(node: NameNode): Listing {
-    const places = this.#tree;
+  #listKeys(node: NameNode): OpenListing {
+    const tree = this.#tree;
     const deps = this.#deps;
     return pagedListing<NamedKey | undefined>({
       async *begin() {
@@ -108,16 +111,16 @@ export class IpnsFiles implements FileSystem {
         key === undefined ? { name: localLink, kind: "symlink" } : { name: key.id.toString(), kind: "directory" },
       async look(key, signal) {
         const entry = this.name(key);
-        const found = await places.find(node, entry.name, signal).catch(() => undefined);
-        return { ...entry, node: found && (() => places.register(node, entry.name, found)) };
+        const found = await tree.find(node, entry.name, signal).catch(() => undefined);
+        return { ...entry, node: found && (() => tree.register(node, entry.name, found)) };
       },
     });
   }
 
-  async #listFolder(node: NameNode, { files }: OwnTree): Promise<Listing> {
+  async #listFolder(node: NameNode, { files }: OwnTree): Promise<OpenListing> {
     const cid = await asFuseError(cidAt(files, pathOf(node), {}));
     const deps = this.#deps;
-    const tell = (name: string, found: Found) => this.#tree.register(node, name, found);
+    const register = (name: string, found: NameTarget) => this.#tree.register(node, name, found);
     return pagedListing<PbLink>({
       async *begin(signal) {
         const read = deps.reader({ signal });
@@ -130,9 +133,9 @@ export class IpnsFiles implements FileSystem {
         if (content === undefined) return { name, kind: undefined };
         const { kind } = content;
         const { unixfs: facts } = content.tree ?? {};
-        if (kind === "directory") return { name, kind, node: () => tell(name, { kind, facts, tree: node.tree }) };
+        if (kind === "directory") return { name, kind, node: () => register(name, { kind, facts, tree: node.tree }) };
         const file = content.tree ?? (unixfsNode(cid, await read(cid)) as UnixfsNode);
-        return { name, kind, node: () => tell(name, { kind, file, tree: node.tree }) };
+        return { name, kind, node: () => register(name, { kind, file, tree: node.tree }) };
       },
     });
   }

@@ -13,39 +13,39 @@ const modes: Readonly<Record<Kind, number>> = { directory: 0o555, file: 0o666, s
 export interface NameNode {
   readonly id: number;
   readonly kind: Kind;
-  /** Its place; the root of the mount has none. */
+  /** Parent and name of the node. The root of the mount has no parent. */
   parent: NameNode | undefined;
   name: string;
-  /** Missing for the root and for its symlinks. */
+  /** Undefined for the root and for its symlinks. */
   readonly tree: OwnTree | undefined;
   readonly target: string | undefined;
   file: UnixfsNode | undefined;
-  /** What a directory says of itself. */
+  /** Mode and time of a directory. */
   facts: ModeAndTime | undefined;
   /** Counts the changes of `file`. */
   version: number;
-  /** It no longer has a name. */
+  /** Whether it no longer has a name. */
   unlinked: boolean;
   writing: SequentialWrite | undefined;
-  /** Ends when earlier writes are stored. */
+  /** Resolves when earlier writes are stored. */
   settling: Promise<void> | undefined;
-  /** Why a write was lost, until somebody asks. */
+  /** Why a write was lost, until it is reported to a caller. */
   failure: Error | undefined;
 }
 
-/** What a name leads to. */
-export type Found = Pick<NameNode, "kind"> & Partial<Pick<NameNode, "file" | "facts" | "target" | "tree">>;
+/** The node of a name. */
+export type NameTarget = Pick<NameNode, "kind"> & Partial<Pick<NameNode, "file" | "facts" | "target" | "tree">>;
 
-/** The key of a place in the table of nodes. */
+/** Key of an entry in the table of nodes. */
 export const keyOf = (parent: NameNode, name: string): string => `${parent.id}/${name}`;
 
-export function nodeOf(id: number, parent: NameNode | undefined, name: string, found: Found): NameNode {
+export function nodeOf(id: number, parent: NameNode | undefined, name: string, found: NameTarget): NameNode {
   const { kind, file, facts, target, tree } = found;
   const fresh = { version: 0, unlinked: false, writing: undefined, settling: undefined, failure: undefined };
   return { id, parent, name, kind, file, facts, target, tree, ...fresh };
 }
 
-/** The attributes for the kernel. */
+/** Returns the attributes for the kernel. */
 export function attributesOf({ id, kind, parent, file, facts, target, writing }: NameNode): Attributes {
   const stored = target === undefined ? (file === undefined ? 0 : fileSize(file)) : Buffer.byteLength(target);
   const size = Math.max(stored, writing?.end ?? 0);
@@ -53,7 +53,7 @@ export function attributesOf({ id, kind, parent, file, facts, target, writing }:
   return { id, kind, size, ...modeAndTime(kind, file?.unixfs ?? facts, modes) };
 }
 
-/** The path within the node's tree. */
+/** Returns the path within the node's tree. */
 export function pathOf(node: NameNode): NamespacePath {
   const segments: string[] = [];
   for (let at: NameNode | undefined = node; at?.parent?.tree !== undefined; at = at.parent) segments.unshift(at.name);

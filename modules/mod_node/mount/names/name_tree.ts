@@ -1,6 +1,6 @@
 /**
- * The tree of the /ipns mount: the root with its names, and below the node's own names what their
- * MFS trees contain.
+ * The tree of the /ipns mount: the root with its names, and the MFS trees below the node's own
+ * names.
  */
 import type { CID } from "multiformats/cid";
 import { Folder, isMissing } from "../../content/mfs/folder.ts";
@@ -9,28 +9,28 @@ import { type NamespacePath, namespacePath } from "../../content/mfs/path.ts";
 import { parsePath } from "../../content/resolver/path.ts";
 import { type NamedKey, self } from "../../storage/keystore/keystore.ts";
 import { NodeError } from "../../util/errors.ts";
-import { type Entry, FuseError } from "../fuse/file_system.ts";
+import { type EntryName, FuseError } from "../fuse/file_system.ts";
 import { type Attributes, rootId } from "../fuse/wire.ts";
 import type { ContentDeps } from "../ipfs_files.ts";
 import { NodeTable } from "../node_table.ts";
-import { attributesOf, type Found, keyOf, type NameNode, nodeOf, pathOf } from "./name_node.ts";
+import { attributesOf, keyOf, type NameNode, type NameTarget, nodeOf, pathOf } from "./name_node.ts";
 import { OwnTree, type TreeDeps } from "./own_tree.ts";
 
-/** A symlink to the directory of the node's own key. */
+/** Name of a symlink to the directory of the node's own key. */
 export const localLink = "local";
 
 const never = new AbortController().signal;
 
 export interface NameDeps extends ContentDeps, TreeDeps {
-  /** The node's own keys. */
+  /** Returns the node's own keys. */
   keys(): Promise<readonly NamedKey[]>;
   /** Folder where /ipfs is mounted. */
   readonly contents: string;
-  /** A folder on the disk that holds the repo. */
+  /** A folder on the disk of the repo. */
   readonly disk: string;
 }
 
-/** A place in a tree where something is changed. */
+/** A path in a tree, for a change. */
 export interface TreeLocation {
   readonly above: NameNode;
   readonly tree: OwnTree;
@@ -41,7 +41,7 @@ export class NameTree {
   readonly nodes: NodeTable<NameNode>;
   readonly #deps: NameDeps;
   readonly #trees = new Map<string, Promise<OwnTree>>();
-  /** The trees that are open. */
+  /** The open trees. */
   readonly #open = new Set<OwnTree>();
   readonly #leaving = new AbortController();
 
@@ -50,13 +50,13 @@ export class NameTree {
     this.nodes = new NodeTable(nodeOf(rootId, undefined, "", { kind: "directory" }));
   }
 
-  /** Gives out the node of an entry once more. */
-  register(parent: NameNode, name: string, found: Found): Attributes {
+  /** Returns the node of an entry, and counts it as returned once more. */
+  register(parent: NameNode, name: string, found: NameTarget): Attributes {
     return attributesOf(this.nodes.register(keyOf(parent, name), (id) => nodeOf(id, parent, name, found)));
   }
 
-  /** What an entry is. @throws FuseError when there is none */
-  async find(above: NameNode, name: string, signal: AbortSignal = never): Promise<Found> {
+  /** Returns what an entry is. @throws FuseError if it does not exist */
+  async find(above: NameNode, name: string, signal: AbortSignal = never): Promise<NameTarget> {
     const { tree } = above;
     if (tree === undefined) return this.#name(name, signal);
     const segments = [...pathOf(above).segments, name];
@@ -65,15 +65,15 @@ export class NameTree {
     return { kind: found.node.unixfs.type === "Symlink" ? "symlink" : "file", file: found.node, tree };
   }
 
-  /** @throws FuseError where nothing can be changed */
-  locate({ parent, name }: Entry): TreeLocation {
+  /** Returns where an entry is changed. @throws FuseError if nothing can be changed there */
+  locate({ parent, name }: EntryName): TreeLocation {
     const above = this.nodes.get(parent);
     if (above.tree === undefined) throw new FuseError("EPERM");
     if (above.unlinked) throw new FuseError("ENOENT");
     return { above, tree: above.tree, path: namespacePath(`/${[...pathOf(above).segments, name].join("/")}`) };
   }
 
-  /** The entry has been removed; whoever has it open can still use it. */
+  /** To be called when an entry was removed. Programs that have it open can still use it. */
   unlink(above: NameNode, name: string): void {
     const node = this.nodes.find(keyOf(above, name));
     if (node === undefined) return;
@@ -82,8 +82,8 @@ export class NameTree {
   }
 
   /**
-   * The roots of open trees, which garbage collection must keep; a tree that is being opened is
-   * still covered by `keptRoots`.
+   * Returns the roots of open trees, which garbage collection must spare. The root of a tree that
+   * is being opened is one of `storedTreeRoots`.
    */
   async roots(): Promise<CID[]> {
     return (await Promise.all([...this.#open].map(({ files }) => files.roots()))).flat();
@@ -95,14 +95,14 @@ export class NameTree {
     await Promise.all([...this.#open].map((tree) => tree.close()));
   }
 
-  /** What a name at the root points to. */
-  async #name(name: string, signal: AbortSignal): Promise<Found> {
+  /** Returns what a name at the root points to. */
+  async #name(name: string, signal: AbortSignal): Promise<NameTarget> {
     const keys = await this.#deps.keys();
     if (name === localLink) return { kind: "symlink", target: String(keys.find((key) => key.name === self)?.id) };
     const own = keys.find(({ id }) => id.toString() === name || id.toCID().toString() === name);
     if (own !== undefined) {
       const tree = await this.#opened(own);
-      // A root that is not here, or no directory, is told of once somebody looks into it.
+      // A missing or invalid root is reported when somebody lists the directory.
       const facts = await tree.files
         .withTree({ offline: true, signal }, async (root) => root.facts)
         .catch(() => undefined);
@@ -131,7 +131,7 @@ export class NameTree {
   }
 }
 
-/** Turns failures for missing entries and a full disk into FuseErrors. */
+/** Converts failures for missing entries and a full disk to FuseErrors. */
 export async function asFuseError<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

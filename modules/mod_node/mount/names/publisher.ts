@@ -1,6 +1,6 @@
-/** Publishes a tree a while after a change, once for several changes, as the reference does. */
+/** Publishes a tree some time after a change, once for several changes, as the reference does. */
 
-/** Milliseconds without a change before publishing, and the longest that a change waits. */
+/** Milliseconds without a change before publishing, and the maximum delay of a change. */
 const QUIET_MS = 300;
 const MAX_DELAY_MS = 3000;
 /** Milliseconds until a failed attempt is repeated. */
@@ -13,13 +13,13 @@ export class Publisher {
   #since: number | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** `publish` is not called again before it has ended. */
+  /** `publish` is not called again before its last call has ended. */
   constructor(publish: () => Promise<void>, onFailure: (error: unknown) => void) {
     this.#publish = publish;
     this.#onFailure = onFailure;
   }
 
-  /** Something has changed. */
+  /** To be called after a change. */
   touch(): void {
     const now = performance.now();
     this.#since ??= now;

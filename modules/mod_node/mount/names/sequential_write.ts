@@ -1,12 +1,12 @@
-/** Sequential writes to a file, which become one change however many pieces they come in. */
+/** Combines sequential writes to a file into one change, however many pieces there are. */
 
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 
-/** Bytes that may wait to be taken. */
+/** Maximum number of bytes that wait to be stored. */
 const MAX_WAITING = 4 * 1024 * 1024;
 
 export class SequentialWrite {
-  /** Offset at which the next piece must be to belong to this write. */
+  /** Offset that the next piece must have to belong to this write. */
   end: number;
   readonly began = performance.now();
   used = this.began;
@@ -21,7 +21,7 @@ export class SequentialWrite {
   readonly #buffers: BufferPool;
 
   /**
-   * `write` takes the content, and resolves when the file has changed. Each piece is released to
+   * `write` reads the content and resolves when the file has changed. Each piece is released to
    * `buffers` when the next one is requested.
    */
   constructor(offset: number, buffers: BufferPool, write: (content: AsyncIterable<Uint8Array>) => Promise<void>) {

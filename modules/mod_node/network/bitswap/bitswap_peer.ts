@@ -5,7 +5,7 @@ import { Ledger } from "./ledger.ts";
 import { MessageQueue, type MessageQueueOptions, type OpenStream } from "./message_queue.ts";
 import { PendingRequests } from "./pending_requests.ts";
 
-/** A peer with more faults than this is disconnected; one fault is forgiven per second. */
+/** Maximum number of faults before a peer is disconnected. One fault is forgiven per second. */
 const MAX_FAULTS = 16;
 const FORGIVE_ONE_MS = 1000;
 

@@ -1,4 +1,4 @@
-/** Upper bounds of the histogram of block sizes in bytes, as in the reference. */
+/** Upper bounds in bytes of the buckets of the block size histogram, as in go-ipfs. */
 export const blockSizeBounds = [64, 1024, 16_384, 262_144, 262_159, 4_194_304] as const;
 
 /** A histogram of block sizes. */

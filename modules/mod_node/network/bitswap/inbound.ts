@@ -66,7 +66,7 @@ export class Inbound {
     try {
       for (const frame of frames.read(data)) this.#handle(frame);
       let partialBytes = 0;
-      for (const each of this.#streams.values()) partialBytes += each.heldBytes;
+      for (const each of this.#streams.values()) partialBytes += each.bufferedBytes;
       if (partialBytes > MAX_PARTIAL_BYTES) throw new Error("too many incomplete messages");
     } catch (reason) {
       this.#streams.delete(stream);

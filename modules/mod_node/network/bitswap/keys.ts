@@ -3,7 +3,7 @@
 import { CID } from "multiformats/cid";
 import { hashCoded, identity } from "../../formats/cid/hashes.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { ownBytes } from "../../util/own_bytes.ts";
 import type { WireBlock } from "./message.ts";
 
@@ -108,7 +108,7 @@ function headLength(multihash: Uint8Array): number {
 const MAX_CID_SIZE = 512;
 
 function requireLength(cid: Uint8Array): void {
-  if (cid.length > MAX_CID_SIZE) throw new NodeError("a CID that is too long");
+  if (cid.length > MAX_CID_SIZE) throw failure("MESSAGE_INVALID", { reason: "a CID that is too long" });
 }
 
 /**

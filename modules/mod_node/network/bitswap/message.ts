@@ -1,6 +1,6 @@
 /** Decodes messages of the bitswap specification, versions 1.0 to 1.2. */
 import { FieldReader } from "../../formats/protobuf/fields.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 /** Maximum size of a message that implementations accept, in bytes. */
 export const MAX_MESSAGE_SIZE = 4 * 1024 * 1024;
@@ -46,11 +46,11 @@ export interface WantlistEntry {
   readonly cid: Uint8Array;
   /** A higher value is sent sooner. */
   readonly priority: number;
-  /** Cancel the want instead. */
+  /** Whether the entry cancels the want. */
   readonly cancel: boolean;
-  /** The entry is a want-have instead of a want-block. */
+  /** Whether the entry is a want-have instead of a want-block. */
   readonly have: boolean;
-  /** The sender wants DONT_HAVE as a response as well. */
+  /** Whether the sender wants DONT_HAVE as a response, too. */
   readonly sendDontHave: boolean;
 }
 
@@ -69,7 +69,7 @@ export interface WireBlock {
 }
 
 export interface Message {
-  /** The entries are the whole wantlist and replace all earlier ones. */
+  /** Whether the entries are the whole wantlist and replace all earlier ones. */
   readonly full: boolean;
   readonly entries: readonly WantlistEntry[];
   readonly blocks: readonly WireBlock[];
@@ -107,13 +107,14 @@ export function decodeMessage(bytes: Uint8Array): DecodedMessage {
   const list = { full: false, droppedEntries: 0, pendingBytes: 0 };
   const reader = new FieldReader(bytes);
   for (let fields = 0; reader.next(); fields += 1) {
-    if (fields > MAX_FIELDS) throw new NodeError("a message of too many fields");
+    if (fields > MAX_FIELDS) throw failure("MESSAGE_INVALID", { reason: "a message of too many fields" });
     if (reader.field === MESSAGE.wantlist) decodeWantlist(reader.bytes, entries, list);
     else if (reader.field === MESSAGE.blocks) blocks.push({ prefix: undefined, data: reader.bytes });
     else if (reader.field === MESSAGE.payload) blocks.push(decodeBlock(reader.bytes));
     else if (reader.field === MESSAGE.blockPresences) presences.push(decodePresence(reader.bytes));
     else if (reader.field === MESSAGE.pendingBytes) list.pendingBytes = reader.number;
-    if (blocks.length > MAX_LISTED || presences.length > MAX_LISTED) throw new NodeError("a message of too many parts");
+    if (blocks.length > MAX_LISTED || presences.length > MAX_LISTED)
+      throw failure("MESSAGE_INVALID", { reason: "a message of too many parts" });
   }
   return { ...list, entries, blocks, presences };
 }
@@ -130,7 +131,8 @@ function decodeWantlist(
     else if (entries.length < MAX_LISTED) entries.push(decodeEntry(reader.bytes));
     else {
       list.droppedEntries += 1;
-      if (list.droppedEntries > MAX_DROPPED) throw new NodeError("a message of too many wants");
+      if (list.droppedEntries > MAX_DROPPED)
+        throw failure("MESSAGE_INVALID", { reason: "a message of too many wants" });
     }
   }
 }

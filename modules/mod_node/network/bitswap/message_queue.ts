@@ -81,7 +81,7 @@ export class MessageQueue {
   #copies = false;
   #version: Version = versionOf("");
   #running = false;
-  /** The last stream broke, so the next one begins with the whole wantlist. */
+  /** Whether the last stream broke, so that the next one begins with the whole wantlist. */
   #resendAll = false;
 
   constructor(

@@ -5,7 +5,7 @@ export interface PeerWant {
   readonly key: string;
   readonly cid: CID;
   priority: number;
-  /** The want is a want-block, not a want-have. */
+  /** Whether the want is a want-block, and not a want-have. */
   wantBlock: boolean;
   sendDontHave: boolean;
   /** Size of the block in bytes; undefined while it is not known to be stored. */

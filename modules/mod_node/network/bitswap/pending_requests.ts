@@ -19,7 +19,7 @@ export interface PendingOptions {
 interface PendingRequest {
   readonly cid: CID;
   readonly priority: number;
-  /** The request is a want-block, not a want-have. */
+  /** Whether the request is a want-block, and not a want-have. */
   readonly block: boolean;
   /** Time of sending, in milliseconds of `performance.now`. */
   readonly at: number;

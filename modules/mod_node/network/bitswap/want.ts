@@ -1,7 +1,7 @@
 /** One block that local callers wait for, and the responses of each peer about it. */
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import { NodeError } from "../../util/errors.ts";
+import { NodeError, reworded } from "../../util/errors.ts";
 import type { BlockPeer } from "./block_peer.ts";
 
 /** Wants that belong together, and the peers to request them from. */
@@ -41,7 +41,7 @@ export class Want {
   readonly priority: number;
   readonly since = performance.now();
   readonly waiters = new Set<Waiter>();
-  /** The block is stored locally, so no peer needs to be asked. */
+  /** Whether the block is stored locally, so that no peer needs to be asked. */
   arrived = false;
   /** Number of searches for providers. */
   searches = 0;
@@ -138,7 +138,6 @@ export class Want {
         `${failed.size} do not have it or did not respond in time; providers were searched for ${searches} times`,
       { cause: reason },
     );
-    const { message, code, kind } = reason;
-    return new NodeError(message, { kind, cause, ...(code === undefined ? {} : { code }) });
+    return reworded(reason, reason.message, cause);
   }
 }

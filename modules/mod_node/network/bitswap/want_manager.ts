@@ -88,7 +88,7 @@ export class WantManager implements SessionDeps, SourceReceiver {
     this.connect = connect;
   }
 
-  /** See `BlockSource.fetch`. */
+  /** Fetches a block: see `BlockSource.fetch`. */
   fetch(session: WantSession, cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed) return Promise.reject(failure("STORE_CLOSED"));
@@ -236,7 +236,7 @@ export class WantManager implements SessionDeps, SourceReceiver {
     return unasked;
   }
 
-  /** Rejects all waiters. */
+  /** Rejects all waiting fetches. */
   close(): void {
     this.#closed = true;
     for (const want of this.#wants.values()) this.#finish(want, ({ reject }) => reject(failure("STORE_CLOSED")));

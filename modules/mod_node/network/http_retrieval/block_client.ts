@@ -41,7 +41,7 @@ export interface ClientOptions {
   readonly maxBlockSize: number;
   /** Maximum number of concurrent requests. */
   readonly workers: number;
-  /** Do not check certificates. */
+  /** Whether to skip the verification of certificates. */
   readonly insecure: boolean;
   /** Whether an IP address may be connected to. */
   readonly mayDial: (ip: string) => boolean;

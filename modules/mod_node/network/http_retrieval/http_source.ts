@@ -143,7 +143,7 @@ export class HttpSource implements BlockPeer, RequestQueue {
     const cid = CID.decode(bytes);
     const outcome = await (have ? client.has(cid, signal) : client.get(cid, signal));
     workers.active -= 1;
-    // The request was cancelled.
+    // The request was cancelled meanwhile, so its outcome does not count.
     if (this.#running.get(key) !== running) return;
     this.#running.delete(key);
     counts[outcome.kind] += 1;

@@ -10,7 +10,7 @@ export interface RetrievalSettings {
   readonly workers: number;
   /** Maximum size of a block in bytes. */
   readonly maxBlockSize: number;
-  /** Skip the verification of certificates. */
+  /** Whether to skip the verification of certificates. */
   readonly insecure: boolean;
   /** Whether a host may be used. */
   allows(host: string): boolean;

@@ -1,10 +1,10 @@
 /** Caches the paths that names resolved to, for as long as their records allow. */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { LRU } from "../../util/lru.ts";
 
 interface Entry {
   readonly path: string;
-  /** Milliseconds since 1970. */
+  /** When the entry was stored, in milliseconds since 1970. */
   readonly since: number;
   readonly ttlMs: number;
 }
@@ -19,7 +19,7 @@ export class NameCache {
    * NodeError for a negative size
    */
   constructor(size: number, bound: () => number = () => Number.POSITIVE_INFINITY) {
-    if (size < 0) throw new NodeError("cannot specify negative resolve cache size");
+    if (size < 0) throw failure("CONFIG_INVALID", { reason: "cannot specify negative resolve cache size" });
     this.#entries = new LRU(size);
     this.#bound = bound;
   }
@@ -43,7 +43,7 @@ export class NameCache {
    * Evicts the least recently used names above the new size. @throws NodeError for a negative size
    */
   resize(size: number): void {
-    if (size < 0) throw new NodeError("cannot specify negative resolve cache size");
+    if (size < 0) throw failure("CONFIG_INVALID", { reason: "cannot specify negative resolve cache size" });
     this.#entries.resize(size);
   }
 

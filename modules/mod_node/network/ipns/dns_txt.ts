@@ -67,11 +67,11 @@ async function fromUrl(url: string, name: string, timeoutMs: number, signal?: Ab
       throw error;
     },
   );
-  const { answers = [], ...head } = decode(bytes);
+  const { answers: records = [], ...head } = decode(bytes);
   const code = "flags" in head ? Number(head.flags) & 15 : 0;
   if (code === NXDOMAIN) return [];
   if (code !== 0) throw new Error(`the resolver ${at.origin} responded with code ${code}`);
-  return answers.flatMap((record) => (record.type === "TXT" ? [textOf(record.data)] : []));
+  return records.flatMap((record) => (record.type === "TXT" ? [textOf(record.data)] : []));
 }
 
 async function request({ href, origin }: URL, signal: AbortSignal): Promise<Uint8Array> {

@@ -36,7 +36,7 @@ export interface ResolvedPath {
 /** Default maximum number of names that are followed one after the other. */
 export const DEFAULT_MAX_DEPTH = 32;
 
-export const recursionExceeded = () => new NodeError("could not resolve name (recursion limit exceeded)");
+export const recursionExceeded = () => failure("NAME_LOOP");
 
 const IPNS_PREFIX = "/ipns/";
 const MAX_NAME_SIZE = 255;
@@ -81,12 +81,12 @@ export async function resolveDnslink(
 
 async function step(name: string, lookUp: LookupTxt, signal: AbortSignal | undefined): Promise<string> {
   const [domain = "", ...below] = name.split("/");
-  if (!isDomain(domain)) throw new NodeError(`not a valid domain name: ${domain}`);
+  if (!isDomain(domain)) throw failure("DOMAIN_INVALID", { domain });
   const link = await linkOf(domain, lookUp, signal);
   if (link === undefined) {
     const last = trimEnd(name, "/").split("/").at(-1) ?? "";
     const reason = `${quote(last)} is missing a DNSLink record (https://docs.ipfs.io/concepts/dnslink/)`;
-    throw new NodeError(`could not resolve name: ${reason}`, { code: "NAME_NOT_FOUND" });
+    throw new NodeError("NAME_NOT_FOUND", `could not resolve name: ${reason}`);
   }
   return below.length === 0 ? link : `${trimEnd(link, "/")}/${below.join("/")}`;
 }

@@ -6,7 +6,7 @@
 import type { PeerId } from "../../formats/peer_id.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { Queue } from "../../util/async/queue.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { checkRecord, compareRecords, isValidRecord } from "../ipns_record/check.ts";
 import { nameOfRecord, recordKey, recordTopic } from "../ipns_record/keys.ts";
@@ -93,7 +93,7 @@ export class IpnsPubsub {
   cancel(id: PeerId): boolean {
     const name = this.#names.get(recordTopic(id));
     if (name === undefined) return false;
-    if (name.searches.size > 0) throw new NodeError("key has active subscriptions");
+    if (name.searches.size > 0) throw failure("BUSY", { reason: "key has active subscriptions" });
     this.#drop(name);
     return true;
   }
@@ -182,7 +182,7 @@ export class IpnsPubsub {
 
   #makeRoom(): void {
     const idle = [...this.#names.values()].find(({ searches }) => searches.size === 0);
-    if (idle === undefined) throw new NodeError(`${MAX_NAMES} names are being searched for already`);
+    if (idle === undefined) throw failure("BUSY", { reason: `${MAX_NAMES} names are being searched for already` });
     this.#drop(idle);
   }
 
@@ -192,7 +192,7 @@ export class IpnsPubsub {
     this.#names.delete(name.topic);
   }
 
-  /** Never rejects. */
+  /** Accepts the record that was last published locally. Never rejects. */
   async #acceptOwn(name: NameSubscription): Promise<void> {
     try {
       const bytes = await this.#deps.published(name.id);
@@ -203,7 +203,7 @@ export class IpnsPubsub {
     }
   }
 
-  /** Never rejects. */
+  /** Receives records of the name until it is unsubscribed. Never rejects. */
   async #listen(name: NameSubscription): Promise<void> {
     const { signal } = name.stopping;
     const unguard = this.#deps.validate(name.topic, (data) => this.#accept(name, data));
@@ -278,7 +278,9 @@ export class IpnsPubsub {
     }
   }
 
-  /** Never rejects. */
+  /**
+   * Publishes the best record again if it is still valid, and drops it otherwise. Never rejects.
+   */
   async #rebroadcastBest(name: NameSubscription): Promise<void> {
     const { best } = name;
     if (best === undefined) return;

@@ -30,7 +30,7 @@ export interface NamesDeps {
   readonly metadata: MetadataStore;
   readonly keys: Keystore;
   readonly log: NodeLog;
-  /** Allow any period for republishing names. */
+  /** Whether to allow any period for republishing names. */
   readonly debug: boolean;
   /** Resolves to the value that the local DHT store has under a key; it may have expired. */
   readonly localValue: (key: Uint8Array) => Promise<Uint8Array | undefined>;
@@ -47,9 +47,9 @@ export interface PublishOptions {
   readonly lifetime?: number | undefined;
   /** Milliseconds for which others may cache the record; by default the record has no TTL. */
   readonly ttl?: number | undefined;
-  /** Only store the record locally. */
+  /** Whether to store the record locally only. */
   readonly offline?: boolean | undefined;
-  /** Do not fail if no peer can accept the record. */
+  /** Whether to succeed even if no peer can accept the record. */
   readonly allowOffline?: boolean | undefined;
   /**
    * Sequence number of the record, greater than that of the last one. By default it grows by one if
@@ -59,8 +59,8 @@ export interface PublishOptions {
   /** Versions of its signatures; both by default. */
   readonly versions?: "both" | "V2" | undefined;
   /**
-   * Leave the last record in place, without an error, if it has the same value and is valid for
-   * longer.
+   * Whether to leave the last record in place, without an error, if it has the same value and is
+   * valid for longer.
    */
   readonly keepBetter?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -182,10 +182,10 @@ export class Names {
     const named = await this.#keys.get(text);
     if (named !== undefined) return named;
     const id = idIn(text);
-    if (id === undefined) throw new NodeError("no key by the given name was found");
+    if (id === undefined) throw failure("KEY_NOT_FOUND", { reason: "no key by the given name was found" });
     const entry = (await this.#keys.list()).find((each) => each.id.equals(id));
     const found = entry?.name === self ? this.#self() : entry && (await this.#keys.get(entry.name));
-    if (found === undefined) throw new NodeError("no key by the given name or PeerID was found");
+    if (found === undefined) throw failure("KEY_NOT_FOUND", { reason: "no key by the given name or PeerID was found" });
     return found;
   }
 
@@ -214,7 +214,9 @@ export class Names {
       const refused = await this.#published.refused(key.id);
       const before = latest(latest(last?.record, refused?.record), found);
       if (sequence !== undefined && sequence <= (before?.sequence ?? 0n)) {
-        throw new NodeError("sequence number must be greater than the current record sequence");
+        throw failure("RECORD_OUTDATED", {
+          reason: "sequence number must be greater than the current record sequence",
+        });
       }
       const number = sequence ?? nextSequence(before, claim.value);
       const made = await signRecord(key, { ...claim, sequence: number }, versions);
@@ -225,7 +227,7 @@ export class Names {
       if (last !== undefined && (await isValidRecord(key.id, last.bytes)) && compareRecords(last.bytes, made) > 0) {
         if (options.keepBetter === true) return last.bytes;
         const what = online === undefined ? "record with an older one" : "value with an older value";
-        throw new NodeError(`can't replace a newer ${what}`);
+        throw failure("RECORD_OUTDATED", { reason: `can't replace a newer ${what}` });
       }
       return made;
     };
@@ -299,10 +301,10 @@ export class Names {
     { signal = never, allowOffline = false }: Pick<PublishOptions, "signal" | "allowOffline"> = {},
   ): Promise<void> {
     const { signatureV2 } = await checkRecord(id, bytes);
-    if (signatureV2.length === 0) throw new NodeError("record has no signature of version 2");
+    if (signatureV2.length === 0) throw failure("RECORD_INVALID", { reason: "record has no signature of version 2" });
     const known = await this.record(id, { offline: true });
     const order = known === undefined ? 1 : compareRecords(bytes, known.bytes);
-    if (order < 0) throw new NodeError("can't replace a newer value with an older value");
+    if (order < 0) throw failure("RECORD_OUTDATED", { reason: "can't replace a newer value with an older value" });
     const online = await this.#onlineParts();
     if (online?.transports.hasDht !== true) {
       if (order === 0) return;
@@ -310,7 +312,7 @@ export class Names {
         await this.#published.update(id, async (last) => better(last?.bytes, bytes), signal);
         return;
       }
-      throw new NodeError("this node has no DHT to put a record into", { code: "OFFLINE_COMMAND" });
+      throw new NodeError("OFFLINE_COMMAND", "this node has no DHT to put a record into");
     }
     online.cache.delete(id.toString());
     await online.transports.sendToClosest(id, bytes, signal);

@@ -33,7 +33,7 @@ export class PublishedRecords {
 
   /**
    * Returns the last record that was signed for the name and then refused, as stored by
-   * `keepRefused`.
+   * `storeRefused`.
    */
   async refused(id: PeerId): Promise<PublishedRecord | undefined> {
     return decoded(await this.#metadata.get(refusedKey(id)));

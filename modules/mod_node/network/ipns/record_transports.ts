@@ -6,10 +6,9 @@ import type { Libp2p } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { Key } from "../../storage/keystore/key.ts";
 import { merge } from "../../util/async/merge.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { inlinesPublicKey, publicKeyKey, RECORD_PREFIX, recordKey } from "../ipns_record/keys.ts";
-import { NOT_FOUND_TEXT } from "../kad/events.ts";
 import type { Pubsub } from "../pubsub/pubsub.ts";
 import { routerOf } from "../pubsub/router.ts";
 import type { Routing } from "../routing/routing.ts";
@@ -95,7 +94,7 @@ export class RecordTransports {
     if (this.#routing.router.put === undefined && this.pubsub !== undefined) return;
     if (this.#routing.router.put === undefined && this.#routing.router.search !== undefined) {
       const text = "no router accepts records of names: add one to Ipns.DelegatedPublishers";
-      throw new NodeError(text, { code: "ROUTING_TABLE_EMPTY" });
+      throw new NodeError("ROUTING_TABLE_EMPTY", text);
     }
     const records = [[recordKey(id), bytes] as const];
     if (!inlinesPublicKey(id)) records.push([publicKeyKey(id), publicKey]);
@@ -104,7 +103,7 @@ export class RecordTransports {
 
   /** @throws NodeError if there is no transport */
   requireAny(): void {
-    if (this.#routing.router.search === undefined && this.pubsub === undefined) throw new NodeError(NOT_FOUND_TEXT);
+    if (this.#routing.router.search === undefined && this.pubsub === undefined) throw failure("ROUTING_NOT_FOUND");
   }
 
   /** Yields records of a name, valid or not; ends at the timeout. */

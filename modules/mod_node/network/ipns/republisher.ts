@@ -2,7 +2,7 @@
 
 import type { Key } from "../../storage/keystore/key.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { formatDuration, parseDuration } from "../../util/go/duration.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { signRecord } from "../ipns_record/sign.ts";
@@ -14,8 +14,8 @@ export interface RepublisherDeps {
   readonly log: NodeLog;
   readonly published: PublishedRecords;
   /**
-   * Accept any period, as tests of other programs set very short ones; otherwise a period that is
-   * out of bounds is refused.
+   * Whether to accept any period, because tests of other programs set very short ones; otherwise a
+   * period that is out of bounds is refused.
    */
   readonly anyPeriod: boolean;
   /** Yields all keys of this node. */
@@ -34,7 +34,7 @@ const RETRY_AFTER_MS = 5 * MINUTE_MS;
 /** Minimum number of milliseconds between two rounds, whatever the period is. */
 const MIN_DELAY_MS = 1000;
 
-/** Milliseconds. */
+/** All times are in milliseconds. */
 interface Settings {
   readonly period: number;
   readonly lifetime: number;
@@ -44,13 +44,16 @@ function settingsOf({ config, anyPeriod }: Pick<RepublisherDeps, "config" | "any
   const period = durationOf("RepublishPeriod", config.value("Ipns.RepublishPeriod") || DEFAULT_PERIOD);
   const lifetime = durationOf("RecordLifetime", config.value("Ipns.RecordLifetime") || DEFAULT_LIFETIME);
   if (!anyPeriod && (period < MINUTE_MS || period > 24 * HOUR_MS)) {
-    throw new NodeError(`config setting IPNS.RepublishPeriod is not between 1min and 1day: ${formatDuration(period)}`);
+    throw failure("CONFIG_INVALID", {
+      reason: `config setting IPNS.RepublishPeriod is not between 1min and 1day: ${formatDuration(period)}`,
+    });
   }
   if (lifetime < period) {
-    throw new NodeError(
-      `config setting IPNS.RecordLifetime (${formatDuration(lifetime)}) must be >= IPNS.RepublishPeriod ` +
+    throw failure("CONFIG_INVALID", {
+      reason:
+        `config setting IPNS.RecordLifetime (${formatDuration(lifetime)}) must be >= IPNS.RepublishPeriod ` +
         `(${formatDuration(period)}), otherwise records expire before they are republished`,
-    );
+    });
   }
   return { period, lifetime };
 }
@@ -135,7 +138,7 @@ export class Republisher {
 
   /** Signs the last record again with a later expiry. */
   #renewed(key: Key, last: PublishedRecord | undefined): Promise<Uint8Array> {
-    if (last === undefined) throw new NodeError("its record was removed");
+    if (last === undefined) throw new NodeError("ROUTING_NOT_FOUND", "its record was removed");
     const end = parseTimestamp(last.record.validity) ?? 0n;
     const least = timestampAfter(this.#settings.lifetime);
     const versions = last.record.signatureV1.length > 0 ? "both" : "V2";
@@ -151,6 +154,10 @@ function durationOf(name: string, text: string): number {
   try {
     return parseDuration(text);
   } catch (error) {
-    throw new NodeError(`failure to parse config setting IPNS.${name}: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "CONFIG_INVALID",
+      { reason: `failure to parse config setting IPNS.${name}: ${(error as Error).message}` },
+      error,
+    );
   }
 }

@@ -17,7 +17,7 @@ import { DEFAULT_MAX_DEPTH, isDomain, type LookupTxt, type ResolvedPath, resolve
 /** Options of a search for the records of a name. */
 export interface RecordOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Only search on this machine; domains are looked up nevertheless. */
+  /** Whether to search on this machine only; domains are looked up nevertheless. */
   readonly offline?: boolean | undefined;
   /** Number of records that suffices, by default 16; 0 for all. */
   readonly count?: number | undefined;
@@ -32,7 +32,7 @@ export interface RecordOptions {
 export interface ResolveOptions extends RecordOptions {
   /** Maximum number of names to follow, by default 32. */
   readonly depth?: number | undefined;
-  /** Do not use cached results. */
+  /** Whether to ignore cached results. */
   readonly nocache?: boolean | undefined;
 }
 
@@ -113,7 +113,10 @@ function nameIn(text: string): PeerId | undefined {
     const cid = cidIn(text);
     if (cid?.version !== 1 || cid.code !== dagPb) return undefined;
     const right = CID.createV1(libp2pKey, cid.multihash);
-    throw new NodeError(`peer ID represented as CIDv1 require libp2p-key multicodec: retry with /ipns/${right}`);
+    throw new NodeError(
+      "CID_NOT_A_PEER_ID",
+      `peer ID represented as CIDv1 require libp2p-key multicodec: retry with /ipns/${right}`,
+    );
   }
 }
 
@@ -127,7 +130,7 @@ function cidIn(text: string): CID | undefined {
 
 /** The result is not cached, because Node.js does not report how long a DNS response is valid. */
 async function* linked(root: string, { lookUp }: ResolverDeps, { signal }: ResolveOptions): AsyncGenerator<Step> {
-  if (!isDomain(root)) throw new NodeError(`invalid IPNS root: ${quote(root)}`, { code: "INVALID_PATH" });
+  if (!isDomain(root)) throw new NodeError("INVALID_PATH", `invalid IPNS root: ${quote(root)}`);
   const { path } = await resolveDnslink(root, lookUp, { depth: 1, signal });
   yield { path, ttlMs: undefined };
 }

@@ -3,7 +3,7 @@ import { decodeCbor, member, type Value } from "../../formats/dag_cbor/value.ts"
 import type { PeerId } from "../../formats/peer_id.ts";
 import { peerIdOf } from "../../storage/keystore/key.ts";
 import { isSignedBy } from "../../storage/keystore/signing.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { inlinesPublicKey } from "./keys.ts";
 import { type IpnsRecord, readRecord, signedByV1, signedByV2 } from "./record.ts";
 import { parseTimestamp, timestampAfter } from "./timestamp.ts";
@@ -21,10 +21,12 @@ export async function checkRecord(name: PeerId, bytes: Uint8Array, now = timesta
     record.signatureV2.length > 0
       ? [signedByV2(record.data), record.signatureV2]
       : [signedByV1(record), record.signatureV1];
-  if (!(await isSignedBy(key, message, signature))) throw new NodeError("record signature verification failed");
+  if (!(await isSignedBy(key, message, signature)))
+    throw failure("RECORD_INVALID", { reason: "record signature verification failed" });
   if (record.signatureV2.length > 0) requireAgreement(record);
   const end = parseTimestamp(record.validity);
-  if (record.validityType !== 0 || end === undefined) throw new NodeError("unrecognized validity type");
+  if (record.validityType !== 0 || end === undefined)
+    throw failure("RECORD_INVALID", { reason: "unrecognized validity type" });
   if (end < now) throw failure("RECORD_EXPIRED");
   return record;
 }
@@ -39,11 +41,11 @@ export const isValidRecord = (name: PeerId, bytes: Uint8Array): Promise<boolean>
 function publicKeyFor(name: PeerId, { publicKey }: IpnsRecord): Uint8Array {
   if (publicKey.length > 0) {
     if (!peerIdOf(publicKey).equals(name)) {
-      throw new NodeError("public key in record did not match expected pubkey");
+      throw failure("RECORD_INVALID", { reason: "public key in record did not match expected pubkey" });
     }
     return publicKey;
   }
-  if (!inlinesPublicKey(name)) throw new NodeError("public key not found in peer store");
+  if (!inlinesPublicKey(name)) throw failure("RECORD_INVALID", { reason: "public key not found in peer store" });
   return name.toMultihash().digest;
 }
 
@@ -62,7 +64,9 @@ function requireAgreement(record: IpnsRecord): void {
   ];
   for (const [name, agrees] of fields) {
     if (!agrees(fieldOf(data, name))) {
-      throw new NodeError(`field ${JSON.stringify(name)} did not match between protobuf and CBOR`);
+      throw failure("RECORD_INVALID", {
+        reason: `field ${JSON.stringify(name)} did not match between protobuf and CBOR`,
+      });
     }
   }
 }
@@ -71,13 +75,15 @@ function decodeData(data: Uint8Array): Value {
   try {
     return decodeCbor(data);
   } catch (error) {
-    throw new NodeError("record could not be unmarshalled", { cause: error });
+    throw failure("RECORD_INVALID", { reason: "record could not be unmarshalled" }, error);
   }
 }
 
 function fieldOf(data: Value, name: string): Value {
   if (!(data instanceof Map) || !data.has(name)) {
-    throw new NodeError(`field ${JSON.stringify(name)} did not match between protobuf and CBOR`);
+    throw failure("RECORD_INVALID", {
+      reason: `field ${JSON.stringify(name)} did not match between protobuf and CBOR`,
+    });
   }
   return member(data, name);
 }

@@ -1,6 +1,6 @@
 /** Inspects the contents of an IPNS record, for `name inspect`. */
 import type { PeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { checkRecord } from "./check.ts";
 import { decodeRecord, signedFields } from "./record.ts";
 
@@ -12,10 +12,10 @@ export interface RecordInspection {
     readonly validityType: number;
     readonly validity: string;
     readonly sequence: bigint;
-    /** Nanoseconds. */
+    /** How long others may cache the record, in nanoseconds. */
     readonly ttl: bigint;
   };
-  /** Bytes of the record. */
+  /** Size of the record in bytes. */
   readonly size: number;
   /** Versions of the signatures that the record has. */
   readonly signatures: "V1+V2" | "V2";
@@ -41,7 +41,7 @@ function decoded(bytes: Uint8Array) {
   }
 }
 
-const malformed = (why: string) => new NodeError(`record is malformed\n${why}`);
+const malformed = (why: string) => failure("RECORD_INVALID", { reason: `record is malformed\n${why}` });
 
 /**
  * Resolves to the reason why a record is not valid for a name, in Kubo's words; to undefined if it

@@ -5,7 +5,7 @@ import { base32upper } from "multiformats/bases/base32";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { identity } from "../../formats/cid/hashes.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 /** Namespace of records in the DHT. */
 export const RECORD_PREFIX = "/ipns/";
@@ -48,6 +48,6 @@ export const nameOfPublished = (key: string): PeerId =>
 export function nameOfRecord(bytes: Uint8Array): PeerId {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (text.subarray(0, RECORD_PREFIX.length).toString() !== RECORD_PREFIX)
-    throw new NodeError("invalid record keytype");
+    throw failure("RECORD_INVALID", { reason: "invalid record keytype" });
   return peerIdFromMultihash(decodeMultihash(bytes.subarray(RECORD_PREFIX.length)));
 }

@@ -2,10 +2,11 @@
  * Encodes and decodes IPNS records, as the IPNS record specification defines: protobuf, which
  * repeats the fields as DAG-CBOR.
  */
-import { decodeCbor, encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
+import { decodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
+import { encodeCbor } from "../../formats/dag_cbor/write.ts";
 import { FieldReader, fieldLength, wireBytes, wireVarint } from "../../formats/protobuf/fields.ts";
 import { writeVarint } from "../../formats/protobuf/varint.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 /** The signed fields of a record. */
 export interface RecordFields {
@@ -45,7 +46,7 @@ const FIELD = {
   data: 9,
 } as const;
 
-const malformed = (cause?: unknown) => new NodeError("record could not be unmarshalled", { cause });
+const malformed = (cause?: unknown) => failure("RECORD_INVALID", { reason: "record could not be unmarshalled" }, cause);
 const none: Uint8Array = new Uint8Array(0);
 
 /** @throws NodeError for bytes that are not a record */

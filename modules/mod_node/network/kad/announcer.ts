@@ -31,7 +31,7 @@ export const SEND_TIMEOUT_MS = 10_000;
 
 export class Announcer implements SweepNetwork<DhtPeer> {
   readonly name: string;
-  /** See `SEND_TIMEOUT_MS`. */
+  /** Timeout for sending records to a peer, in milliseconds: see `SEND_TIMEOUT_MS`. */
   sendTimeout = SEND_TIMEOUT_MS;
   readonly #deps: AnnouncerDeps;
 

@@ -5,12 +5,11 @@
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { merge } from "../../util/async/merge.ts";
-import { type FailureCode, failure, NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { Dht } from "./dht.ts";
 import {
   eventTypes,
   NO_PEERS_TEXT,
-  NOT_FOUND_TEXT,
   type PeerAddresses,
   queryError,
   type RoutingEvent,
@@ -36,9 +35,9 @@ async function* both(dhts: DualDht, signal: AbortSignal, ask: (dht: Dht, signal:
 }
 
 /** Reports an error as an event, then throws it. */
-export async function* failWith(text: string, code?: FailureCode): RoutingEvents {
-  yield queryError(text);
-  throw new NodeError(text, code === undefined ? {} : { code });
+export async function* failWith(error: NodeError): RoutingEvents {
+  yield queryError(error.message);
+  throw error;
 }
 
 /**
@@ -51,7 +50,7 @@ export async function* findPeer(dhts: DualDht, id: PeerId, signal: AbortSignal):
     yield event;
     if (event.type === eventTypes.finalPeer) return;
   }
-  yield* isAlone ? failWith(NO_PEERS_TEXT, "ROUTING_TABLE_EMPTY") : failWith(NOT_FOUND_TEXT);
+  yield* failWith(failure(isAlone ? "ROUTING_TABLE_EMPTY" : "ROUTING_NOT_FOUND"));
 }
 
 /**
@@ -137,7 +136,7 @@ export async function* putValue(dhts: DualDht, key: Uint8Array, value: Uint8Arra
     yield* dht.put(key, value, signal);
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    yield* failWith(error.message, error.code);
+    yield* failWith(error);
   }
   if (isAlone) throw failure("ROUTING_TABLE_EMPTY");
 }

@@ -44,7 +44,6 @@ export type QueryKind = "closest" | "findPeer" | "findProviders" | "get" | "put"
 
 /** Error of a query while the routing table is empty. */
 export const NO_PEERS_TEXT = failures.ROUTING_TABLE_EMPTY;
-export const NOT_FOUND_TEXT = "routing: not found";
 
 export const queryError = (text: string, id?: PeerId): RoutingEvent => ({
   type: eventTypes.queryError,

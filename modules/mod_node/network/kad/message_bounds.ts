@@ -6,7 +6,7 @@ import { requireFewFields } from "../../formats/protobuf/count_fields.ts";
 import { FieldReader, tagOf, wireBytes, writeField } from "../../formats/protobuf/fields.ts";
 import { FrameReader } from "../../formats/protobuf/frame_reader.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 /**
  * Maximum size of one message in bytes. go-ipfs accepts four times as many, and sends far fewer.
@@ -50,7 +50,7 @@ export function boundedMessage(bytes: Uint8Array): Uint8Array {
     if (maxPeers === undefined) return "kept";
     size += addressesSize(peer);
     if (size > MAX_ADDRESSES_SIZE)
-      throw new NodeError(`addresses of more than ${MAX_ADDRESSES_SIZE} bytes in one message`);
+      throw failure("MESSAGE_INVALID", { reason: `addresses of more than ${MAX_ADDRESSES_SIZE} bytes in one message` });
     const count = (peers[field] = (peers[field] as number) + 1);
     return count <= maxPeers ? withFewAddresses(peer) : "dropped";
   });

@@ -1,8 +1,8 @@
 /**
  * Queues what the node announces in the background: first roots, which survive a restart, then
- * single blocks, which are stored in memory like in the reference. Entries are multihashes, because
- * provider records are. Hosts of a shared store share one queue of roots, of which each announces
- * its part under its own name; blocks are announced by the host that stored them.
+ * single blocks, which are only in memory as in go-ipfs. Entries are multihashes, because provider
+ * records are. Hosts of a shared store share one queue of roots, of which each announces its part
+ * under its own name; blocks are announced by the host that stored them.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { CID } from "multiformats/cid";
@@ -78,7 +78,7 @@ export class ProvideQueue {
   readonly #busy = new Set<string>();
   #busyBlocks = 0;
   readonly #stop = new AbortController();
-  /** Wait until adding and fetching pause, because those are more urgent. */
+  /** These wait until adding and fetching pause, because those are more urgent. */
   readonly #rootSeries = new Debounce(() => this.run());
   readonly #blockSeries = new Debounce(() => this.run());
   #dropped = 0;
@@ -361,7 +361,7 @@ export class ProvideQueue {
     }
   }
 
-  /** Logs the progress of a root, in the words of the reference. */
+  /** Logs the progress of a root, with the text of Kubo. */
   #logProgress(what: string): void {
     this.#deps.log.write("core/commands", "debug", `fast-provide-root: async provide ${what}`);
   }

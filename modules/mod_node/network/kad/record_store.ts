@@ -12,7 +12,7 @@ import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { WriteBehind } from "../../storage/metadata/write_behind.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { compare, requireNamespace } from "./validators.ts";
 
 /**
@@ -44,7 +44,7 @@ const TIMESTAMP_SIZE = 8;
 export interface RecordStoreOptions {
   readonly metadata: MetadataStore;
   readonly self: PeerId;
-  /** Returns milliseconds since 1970. */
+  /** Returns the current time in milliseconds since 1970. */
   readonly now?: () => number;
   /** Maximum number of records from peers of each kind, instead of the default. */
   readonly maxRecords?: number;
@@ -153,7 +153,7 @@ export class RecordStore {
   async #putBetter(key: string, value: Uint8Array): Promise<void> {
     const before = await this.get(key);
     if (before !== undefined && isBetter(before, value)) {
-      throw new NodeError("can't replace a newer value with an older value");
+      throw failure("RECORD_OUTDATED", { reason: "can't replace a newer value with an older value" });
     }
     this.#write(key, value);
   }

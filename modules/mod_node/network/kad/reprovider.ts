@@ -6,7 +6,7 @@ import type { CID } from "multiformats/cid";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { Division, WorkShares } from "../../storage/shared/work_shares.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { type AnnouncingSettings, announcingSettings, type StrategyDeps } from "./strategies.ts";
 
@@ -101,7 +101,7 @@ export class Reprovider {
   stop(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#checkTimer);
-    this.#stop.abort(new NodeError("the node is closed"));
+    this.#stop.abort(failure("STORE_CLOSED"));
   }
 
   /** Must be called when a peer enters a routing table. */
@@ -116,7 +116,7 @@ export class Reprovider {
    * reason of the signal
    */
   async run(signal?: AbortSignal): Promise<void> {
-    if (this.#running) throw new NodeError("reprovider is already running");
+    if (this.#running) throw failure("REPROVIDER_BUSY");
     this.#running = true;
     const began = Date.now();
     try {

@@ -9,7 +9,7 @@ import { pbData } from "../../formats/dag_pb/dag_pb.ts";
 import { decodeUnixfs } from "../../formats/unixfs/format.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 
 export interface StrategyDeps {
@@ -71,7 +71,7 @@ const below = (parts: Below): Strategy =>
     const root = parts.mfs ? await filesRoot?.(signal) : undefined;
     if (root !== undefined)
       for await (const { cid } of walk(root, { ...how, seen })) if (await blocks.has(cid)) yield cid;
-    // These come last, because nothing below them was walked.
+    // These come last, because no blocks below them are announced.
     if (parts.pinned) for await (const cid of pins.list("direct")) if (seen.add(cid)) yield cid;
   };
 
@@ -94,7 +94,8 @@ function strategyOf(name: string): Strategy {
   const isKnown = chosen.length > 0 && chosen.length + changed.length === parts.length;
   const [first] = chosen;
   const isAlone = chosen.includes("all") || chosen.includes("roots");
-  if (!isKnown || (isAlone && parts.length > 1)) throw new NodeError(`unknown reprovider strategy '${name}'`);
+  if (!isKnown || (isAlone && parts.length > 1))
+    throw failure("CONFIG_INVALID", { reason: `unknown reprovider strategy '${name}'` });
   if (first === "all") return all;
   if (first === "roots") return roots;
   return below({

@@ -2,7 +2,7 @@
 import type { SelectFn, Selectors, ValidateFn, Validators } from "@libp2p/kad-dht";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { peerIdOf } from "../../storage/keystore/key.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { checkRecord, compareRecords } from "../ipns_record/check.ts";
 import { nameOfRecord } from "../ipns_record/keys.ts";
 import { MAX_RECORD_SIZE } from "../ipns_record/record.ts";
@@ -25,11 +25,12 @@ const namespaces: Readonly<Record<string, Namespace>> = {
   },
   pk: {
     validate(key, value) {
-      if (value.length > MAX_RECORD_SIZE) throw new NodeError("public key does not match storage key");
+      if (value.length > MAX_RECORD_SIZE)
+        throw failure("RECORD_INVALID", { reason: "public key does not match storage key" });
       const hash = key.subarray(PUBLIC_KEY_PREFIX.length);
       requireMultihash(hash);
       if (Buffer.compare(peerIdOf(value).toMultihash().bytes, hash) !== 0) {
-        throw new NodeError("public key does not match storage key");
+        throw failure("RECORD_INVALID", { reason: "public key does not match storage key" });
       }
     },
     // All valid records of a key contain the same public key.
@@ -41,7 +42,11 @@ function requireMultihash(bytes: Uint8Array): void {
   try {
     decodeMultihash(bytes);
   } catch (error) {
-    throw new NodeError(`key did not contain valid multihash: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "RECORD_INVALID",
+      { reason: `key did not contain valid multihash: ${(error as Error).message}` },
+      error,
+    );
   }
 }
 
@@ -49,7 +54,7 @@ function requireMultihash(bytes: Uint8Array): void {
 function namespaceOf(key: Uint8Array): Namespace {
   const [, name = ""] = /^\/([a-z]+)\//.exec(Buffer.from(key.subarray(0, 16)).toString("latin1")) ?? [];
   const namespace = Object.hasOwn(namespaces, name) ? namespaces[name] : undefined;
-  if (namespace === undefined) throw new NodeError("invalid record keytype");
+  if (namespace === undefined) throw failure("RECORD_INVALID", { reason: "invalid record keytype" });
   return namespace;
 }
 

@@ -1,7 +1,7 @@
 /** Opens the local ends of p2p streams: sockets given by multiaddr. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { CODE_TCP, CODE_UDP, CODE_UNIX, type Multiaddr } from "@multiformats/multiaddr";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { parseMultiaddr } from "../swarm/multiaddr.ts";
 
 /** The options that `node:net` accepts; a path for `/unix/...`. */
@@ -17,7 +17,9 @@ export function endpointOf(address: Multiaddr): Endpoint {
   const host = parts.find(({ name }) => HOST_PROTOCOLS.has(name))?.value;
   const port = parts.find(({ code }) => code === CODE_TCP)?.value;
   if (host === undefined || port === undefined) {
-    throw new NodeError(`${address} is neither a TCP address nor a local socket: only these can be forwarded`);
+    throw failure("ADDRESS_INVALID", {
+      reason: `${address} is neither a TCP address nor a local socket: only these can be forwarded`,
+    });
   }
   return { host, port: Number(port) };
 }
@@ -25,8 +27,8 @@ export function endpointOf(address: Multiaddr): Endpoint {
 /** @throws NodeError with go-ipfs's text for a target without a port */
 export function requireTarget(address: Multiaddr): void {
   const port = address.getComponents().find(({ code }) => code === CODE_TCP || code === CODE_UDP)?.value;
-  if (port === undefined) throw new NodeError("address does not contain tcp or udp protocol");
-  if (Number(port) === 0) throw new NodeError("port can not be 0");
+  if (port === undefined) throw failure("ADDRESS_INVALID", { reason: "address does not contain tcp or udp protocol" });
+  if (Number(port) === 0) throw failure("ADDRESS_INVALID", { reason: "port can not be 0" });
 }
 
 /** Resolves to a connected socket that may be half open. */

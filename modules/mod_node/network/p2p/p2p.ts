@@ -5,7 +5,7 @@
 import type { Socket } from "node:net";
 import type { Connection, Libp2p, PeerId, Stream } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { addressText } from "../swarm/multiaddr.ts";
 import type { NamedPeer } from "../swarm/resolve_peers.ts";
@@ -22,12 +22,12 @@ export interface P2pDeps {
 }
 
 export interface ForwardOptions {
-  /** Allow protocol names outside of `/x/`. */
+  /** Whether to allow protocol names outside of `/x/`. */
   readonly custom: boolean;
 }
 
 export interface ListenOptions extends ForwardOptions {
-  /** Send the peer's id first, on a line of its own. */
+  /** Whether to send the peer's id first, on a line of its own. */
   readonly reportPeer: boolean;
 }
 
@@ -94,7 +94,7 @@ export class P2p {
   async listen(protocol: string, target: Multiaddr, { custom, reportPeer }: ListenOptions): Promise<ListenerInfo> {
     requireTarget(target);
     requireName(protocol, custom);
-    if (this.#listeners.has(protocol)) throw new NodeError("listener already registered");
+    if (this.#listeners.has(protocol)) throw failure("P2P_LISTENER_EXISTS");
     const taken = (stream: Stream, connection: Connection) =>
       void this.#onStream(stream, connection, { protocol, target, reportPeer });
     const listener = {
@@ -109,9 +109,11 @@ export class P2p {
       await this.#libp2p.handle(protocol, taken, options);
     } catch (error) {
       this.#listeners.delete(protocol);
-      throw new NodeError(`cannot listen for the protocol ${protocol}: ${(error as Error).message}`, {
-        cause: error,
-      });
+      throw failure(
+        "LISTEN_FAILED",
+        { reason: `cannot listen for the protocol ${protocol}: ${(error as Error).message}` },
+        error,
+      );
     }
     this.#requireOpen(listener);
     return listener;
@@ -136,7 +138,7 @@ export class P2p {
       local = await listenAt(address, (socket) => void this.#dialPeer(socket, protocol, peer, target));
     } catch (error) {
       if (error instanceof NodeError) throw error;
-      throw new NodeError(`listen ${addressText(address)}: ${(error as Error).message}`, { cause: error });
+      throw failure("LISTEN_FAILED", { reason: `listen ${addressText(address)}: ${(error as Error).message}` }, error);
     }
     this.#requireOpen(local);
     const listener = { protocol, listen: addressText(local.address), target, close: local.close };
@@ -200,7 +202,7 @@ export class P2p {
     for (const open of this.#open.values()) if (id === undefined || open.id === id) open.reset();
   }
 
-  /** Closes everything. */
+  /** Closes all listeners and streams. */
   async stop(): Promise<void> {
     this.#closing.abort(new Error("the node is closed"));
     this.close({});
@@ -286,5 +288,6 @@ export class P2p {
 }
 
 function requireName(protocol: string, custom: boolean): void {
-  if (!custom && !protocol.startsWith(NAMESPACE)) throw new NodeError("protocol name must be within '/x/' namespace");
+  if (!custom && !protocol.startsWith(NAMESPACE))
+    throw failure("ARGUMENT_INVALID", { reason: "protocol name must be within '/x/' namespace" });
 }

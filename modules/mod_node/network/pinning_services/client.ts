@@ -6,7 +6,7 @@
 import { parseCid } from "../../formats/cid/text.ts";
 import { parseJson } from "../../storage/repo/json.ts";
 import { readUpTo } from "../../util/async/read_all.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import { fetchErrorText } from "../../util/fetch_error.ts";
 import { quote } from "../../util/go/text.ts";
 import { type PinStatusWord, type RemotePin, type RemotePinPage, readFailure, readPage, readPin } from "./responses.ts";
@@ -105,7 +105,7 @@ export class PinningClient {
       page = await next(last.created.replace(/\.\d+/, ""));
       if (page.count < left && last.created.includes(".")) page = await next(last.created);
       if (page.pins.some(({ requestId }) => requestId === last.requestId)) {
-        throw new NodeError("remote pinning service repeats its pages");
+        throw failure("PINNING_SERVICE_FAILED", { reason: "remote pinning service repeats its pages" });
       }
     }
   }
@@ -128,9 +128,11 @@ export class PinningClient {
     const url = `${this.#access.endpoint}/pins${path}${search}`;
     const verb = `${method.charAt(0)}${method.slice(1).toLowerCase()}`;
     const empty = (reason: string, cause?: unknown) =>
-      new NodeError(`empty response from remote pinning service: ${verb} ${quote(redacted(url))}: ${reason}`, {
+      failure(
+        "PINNING_SERVICE_FAILED",
+        { reason: `empty response from remote pinning service: ${verb} ${quote(redacted(url))}: ${reason}` },
         cause,
-      });
+      );
     const headers: Record<string, string> = {
       accept: "application/json",
       "user-agent": "go-pinning-service-http-client",
@@ -172,7 +174,9 @@ export class PinningClient {
     if (status < 300) return;
     if (!isJson) throw unreadable(status, "undefined response type");
     const { reason, details } = readFailure(jsonOf(text));
-    throw new NodeError(`reason: ${quote(reason)}, details: ${quote(details)}: ${status} ${statusText}`);
+    throw failure("PINNING_SERVICE_FAILED", {
+      reason: `reason: ${quote(reason)}, details: ${quote(details)}: ${status} ${statusText}`,
+    });
   }
 
   #read<T>(response: ServiceResponse, read: (value: unknown) => T): T {
@@ -188,7 +192,11 @@ export class PinningClient {
 }
 
 const unreadable = (status: number, reason: string, cause?: unknown) =>
-  new NodeError(`remote pinning service returned http error ${status}: ${reason}`, { cause });
+  failure(
+    "PINNING_SERVICE_FAILED",
+    { reason: `remote pinning service returned http error ${status}: ${reason}` },
+    cause,
+  );
 
 /** Returns undefined for text that is not valid JSON. */
 function jsonOf(text: string): unknown {

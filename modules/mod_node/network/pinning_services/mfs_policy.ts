@@ -27,7 +27,7 @@ const DEFAULT_INTERVAL = "5m";
 /** The last pin at a service. */
 interface LastPin {
   readonly cid: string;
-  /** Milliseconds since 1970. */
+  /** When the pin was requested, in milliseconds since 1970. */
   readonly at: number;
   /**
    * The configuration of the service at that time, as JSON; a changed endpoint or policy causes a

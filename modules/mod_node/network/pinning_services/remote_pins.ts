@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../../formats/cid/text.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError, reworded } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { type Multiaddr, parseMultiaddr, splitPeer } from "../swarm/multiaddr.ts";
@@ -34,7 +34,7 @@ export interface PinFilters {
 
 export interface RemotePinOptions {
   readonly name?: string | undefined;
-  /** Do not wait until the object is pinned. */
+  /** Whether to return before the object is pinned. */
   readonly background?: boolean | undefined;
   readonly signal: AbortSignal;
 }
@@ -55,18 +55,21 @@ function queryOf({ name = "", cids = [], statuses }: PinFilters): PinQuery {
     try {
       parseCid(cid);
     } catch (error) {
-      throw new NodeError(`CID ${quote(cid)} cannot be parsed: ${(error as Error).message}`, { cause: error });
+      throw new NodeError("INVALID_CID", `CID ${quote(cid)} cannot be parsed: ${(error as Error).message}`, {
+        cause: error,
+      });
     }
   }
   const words = statuses.map((status) => {
-    if (!isPinStatus(status)) throw new NodeError(`status ${quote(status)} is not valid`);
+    if (!isPinStatus(status)) throw failure("OPTION_INVALID", { reason: `status ${quote(status)} is not valid` });
     return status;
   });
   return { name, cids, statuses: words };
 }
 
 function requireName(name: string): void {
-  if (Buffer.byteLength(name) > MAX_NAME_SIZE) throw new NodeError(`name cannot be longer than ${MAX_NAME_SIZE}`);
+  if (Buffer.byteLength(name) > MAX_NAME_SIZE)
+    throw failure("OPTION_INVALID", { reason: `name cannot be longer than ${MAX_NAME_SIZE}` });
 }
 
 export class RemotePins {
@@ -115,13 +118,13 @@ export class RemotePins {
     for (;;) {
       const pin = await client.get(requestId, signal).catch((error: Error) => {
         if (!(error instanceof NodeError) || signal.aborted) throw error;
-        throw new NodeError(`failed to check pin status for ${id} due to error: ${error.message}`, { cause: error });
+        throw reworded(error, `failed to check pin status for ${id} due to error: ${error.message}`);
       });
       if (pin.requestId !== requestId) {
         const other = `remote service sent unexpected requestid=${quote(pin.requestId)}`;
-        throw new NodeError(`failed to check pin status for ${id}, ${other}`);
+        throw failure("PINNING_SERVICE_FAILED", { reason: `failed to check pin status for ${id}, ${other}` });
       }
-      if (pin.status === "failed") throw new NodeError(`remote service failed to pin ${id}`);
+      if (pin.status === "failed") throw failure("REMOTE_PIN_FAILED", { reason: `remote service failed to pin ${id}` });
       if (pin.status === "pinned") return pin;
       await pause(POLL_EVERY_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
@@ -146,7 +149,7 @@ export class RemotePins {
       throw prefixed("error while listing remote pins", error, signal);
     }
     if (found.length > 1 && !force) {
-      throw new NodeError("multiple remote pins are matching this query, add --force to confirm the bulk removal");
+      throw failure("REMOTE_PINS_MANY");
     }
     for (const { requestId } of found) {
       await client.remove(requestId, signal).catch((error) => {
@@ -199,7 +202,7 @@ export class RemotePins {
 
 function prefixed(prefix: string, error: unknown, signal: AbortSignal): unknown {
   if (!(error instanceof NodeError) || signal.aborted) return error;
-  return new NodeError(`${prefix}: ${error.message}`, { cause: error });
+  return reworded(error, `${prefix}: ${error.message}`);
 }
 
 /** Returns an empty list for a text that is not an address. */

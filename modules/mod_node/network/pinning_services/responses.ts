@@ -1,7 +1,7 @@
 /** Validates responses of a pinning service (IPFS Pinning Service API 1.0). */
 import { parseCid } from "../../formats/cid/text.ts";
 import { isObject, type JsonObject } from "../../storage/repo/json.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 export const pinStatuses = ["queued", "pinning", "pinned", "failed"] as const;
 export type PinStatusWord = (typeof pinStatuses)[number];
@@ -42,7 +42,7 @@ function field<T>(
   const value = of[name] ?? undefined;
   if (value === undefined) return missing;
   if (matches(value)) return value;
-  throw new NodeError(`the field ${name} must be ${expected}`);
+  throw failure("PINNING_SERVICE_FAILED", { reason: `the field ${name} must be ${expected}` });
 }
 
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -51,12 +51,14 @@ const isList = (value: unknown): value is readonly unknown[] => Array.isArray(va
 
 /** @throws NodeError for a field of the wrong type, an unknown status, or an invalid time */
 export function readPin(value: unknown): RemotePin {
-  if (!isObject(value)) throw new NodeError("a pin must be an object");
+  if (!isObject(value)) throw failure("PINNING_SERVICE_FAILED", { reason: "a pin must be an object" });
   const pin = field(value, "pin", "an object", isObject, EMPTY);
   const status = field(value, "status", "text", isText, "");
-  if (status !== "" && !isPinStatus(status)) throw new NodeError(`${status} is not a valid Status`);
+  if (status !== "" && !isPinStatus(status))
+    throw failure("PINNING_SERVICE_FAILED", { reason: `${status} is not a valid Status` });
   const created = field(value, "created", "text", isText, ZERO_TIME);
-  if (Number.isNaN(Date.parse(created))) throw new NodeError(`the field created must be a time`);
+  if (Number.isNaN(Date.parse(created)))
+    throw failure("PINNING_SERVICE_FAILED", { reason: `the field created must be a time` });
   return {
     requestId: field(value, "requestid", "text", isText, ""),
     status,
@@ -77,7 +79,7 @@ function normalized(cid: string): string {
 
 /** @throws NodeError as `readPin` */
 export function readPage(value: unknown): RemotePinPage {
-  if (!isObject(value)) throw new NodeError("a list of pins must be an object");
+  if (!isObject(value)) throw failure("PINNING_SERVICE_FAILED", { reason: "a list of pins must be an object" });
   return {
     count: field(value, "count", "a count", isCount, 0),
     pins: field(value, "results", "a list", isList, []).map(readPin),

@@ -2,7 +2,7 @@
 
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { ConfigValue } from "../../storage/repo/schema.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { ServiceAccess } from "./client.ts";
 import { serviceEndpoint } from "./endpoint.ts";
 
@@ -19,11 +19,11 @@ export function knownServices(config: Config): readonly (readonly [name: string,
 
 /** @throws NodeError without a name, and for an unknown name */
 export function accessOf(config: Config, name: string | undefined): ServiceAccess {
-  if (name === undefined) throw new NodeError("a service name must be passed");
-  if (name === "") throw new NodeError("remote pinning service name not specified");
+  if (name === undefined) throw failure("ARGUMENT_INVALID", { reason: "a service name must be passed" });
+  if (name === "") throw failure("ARGUMENT_INVALID", { reason: "remote pinning service name not specified" });
   const services = config.value(SECTION) ?? {};
   const service = Object.hasOwn(services, name) ? services[name] : undefined;
-  if (service === undefined) throw new NodeError("service not known");
+  if (service === undefined) throw failure("PINNING_SERVICE_UNKNOWN");
   return { endpoint: serviceEndpoint(service.API.Endpoint), key: service.API.Key };
 }
 
@@ -34,7 +34,7 @@ export function accessOf(config: Config, name: string | undefined): ServiceAcces
 export async function addService(config: Config, name: string, { endpoint, key }: ServiceAccess): Promise<void> {
   const API = { Endpoint: serviceEndpoint(endpoint), Key: key };
   await config.update(SECTION, (before) => {
-    if (before !== null && Object.hasOwn(before, name)) throw new NodeError("service already present");
+    if (before !== null && Object.hasOwn(before, name)) throw failure("PINNING_SERVICE_EXISTS");
     return { ...before, [name]: { API, Policies: NO_POLICIES } };
   });
 }

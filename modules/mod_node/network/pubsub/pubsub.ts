@@ -10,7 +10,7 @@ import {
 import type { Libp2p } from "libp2p";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { counted } from "../../util/counted.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { PatchNotices } from "../swarm/patches/notices.ts";
 import { Inbound } from "./inbound.ts";
@@ -89,7 +89,9 @@ export class Pubsub {
    */
   async publish(topic: string, data: Uint8Array): Promise<void> {
     if (Buffer.byteLength(topic) + data.length > MAX_MESSAGE_SIZE) {
-      throw new NodeError(`the message is too long: topic and data may have ${MAX_MESSAGE_SIZE} bytes together`);
+      throw failure("INPUT_TOO_LARGE", {
+        reason: `the message is too long: topic and data may have ${MAX_MESSAGE_SIZE} bytes together`,
+      });
     }
     await this.#outbound.ready(this.#router.getSubscribers(topic));
     const { recipients } = await this.#router.publish(topic, data);

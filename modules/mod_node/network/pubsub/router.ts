@@ -10,7 +10,7 @@ import {
 } from "@libp2p/gossipsub";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import type { Repo } from "../../storage/repo/repo.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 import { MAX_RPC_SIZE } from "./limits.ts";
 import { originOf } from "./patches/name_authors.ts";
@@ -34,7 +34,8 @@ const SCORE_PARAMS = { IPColocationFactorWeight: 0, retainScore: 60_000 };
 /** @throws NodeError for an unknown `Pubsub.Router` */
 export function pubsubService(config: Repo["config"]): ServiceFactoryMap {
   const name = config.value("Pubsub.Router") || "gossipsub";
-  if (name !== "gossipsub" && name !== "floodsub") throw new NodeError(`unknown pubsub router ${name}`);
+  if (name !== "gossipsub" && name !== "floodsub")
+    throw failure("CONFIG_INVALID", { reason: `unknown pubsub router ${name}` });
   const seenTtl = config.value("Pubsub.SeenMessagesTTL");
   const make = gossipsub({
     globalSignaturePolicy: config.value("Pubsub.DisableSigning") ? StrictNoSign : StrictSign,

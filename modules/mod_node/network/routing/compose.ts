@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { merge } from "../../util/async/merge.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { formatDuration } from "../../util/go/duration.ts";
 import { eventTypes, type RoutingEvent, type RoutingEvents } from "../kad/events.ts";
 import { type Method, methods, type QueryOptions, type Router, type RouterQuery } from "./router.ts";
@@ -169,7 +169,8 @@ async function* within(
   if (timeoutMs <= 0) return yield* ask(options);
   const { signal } = options;
   const limit = AbortSignal.timeout(timeoutMs);
-  const late = (cause?: unknown) => new NodeError(`no response within ${formatDuration(timeoutMs)}`, { cause });
+  const late = (cause?: unknown) =>
+    failure("ROUTER_FAILED", { reason: `no response within ${formatDuration(timeoutMs)}` }, cause);
   try {
     yield* ask({ ...options, signal: AbortSignal.any([signal, limit]) });
   } catch (error) {

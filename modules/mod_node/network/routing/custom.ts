@@ -5,7 +5,7 @@
 
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { RouterConfig } from "../../storage/repo/value_structs.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
 import type { DhtMode, DhtName } from "../kad/kademlia.ts";
@@ -29,11 +29,15 @@ export function customRouter(config: Pick<Repo["config"], "value">, parts: Route
   const names = Object.keys(methodNames) as MethodName[];
   const missing = names.find((name) => chosen[name] === undefined);
   if (missing !== undefined) {
-    throw new NodeError(`method name ${quote(missing)} is missing from Routing.Methods config param`);
+    throw failure("CONFIG_INVALID", {
+      reason: `method name ${quote(missing)} is missing from Routing.Methods config param`,
+    });
   }
   const stranger = Object.keys(chosen).find((name) => !Object.hasOwn(methodNames, name));
   if (stranger !== undefined) {
-    throw new NodeError(`method name ${quote(stranger)} is not a supported method on Routing.Methods config param`);
+    throw failure("CONFIG_INVALID", {
+      reason: `method name ${quote(stranger)} is not a supported method on Routing.Methods config param`,
+    });
   }
   const made = new Map<string, Router>();
   const parted = names.map((name) => {
@@ -55,9 +59,11 @@ function routerNamed(name: string, above: readonly string[], making: Making): Ro
   const { routers, made, parts } = making;
   const known = made.get(name);
   if (known !== undefined) return known;
-  if (above.includes(name)) throw new NodeError(`dependency loop creating router with name ${quote(name)}`);
+  if (above.includes(name))
+    throw failure("CONFIG_INVALID", { reason: `dependency loop creating router with name ${quote(name)}` });
   const config = Object.hasOwn(routers, name) ? routers[name] : undefined;
-  if (config === undefined) throw new NodeError(`config for router with name ${quote(name)} not found`);
+  if (config === undefined)
+    throw failure("CONFIG_INVALID", { reason: `config for router with name ${quote(name)} not found` });
   const { Parameters: parameters } = config;
   const members = (): Member[] =>
     (parameters.Routers ?? []).map((member) => ({
@@ -70,9 +76,9 @@ function routerNamed(name: string, above: readonly string[], making: Making): Ro
     http() {
       const { Endpoint: endpoint } = parameters;
       if (endpoint) return parts.http(endpoint);
-      throw new NodeError(
-        `router ${quote(name)}: configuration param 'Endpoint' is needed for http delegated routing types`,
-      );
+      throw failure("CONFIG_INVALID", {
+        reason: `router ${quote(name)}: configuration param 'Endpoint' is needed for http delegated routing types`,
+      });
     },
     dht: () => parts.dht(dhtNameOf(config)),
     parallel: () => parallel(members(), durationOf(parameters.Timeout)),
@@ -81,9 +87,9 @@ function routerNamed(name: string, above: readonly string[], making: Making): Ro
   const kind = Object.hasOwn(kinds, config.Type) ? kinds[config.Type] : undefined;
   if (kind === undefined) {
     const known = Object.keys(kinds).join(", ");
-    throw new NodeError(
-      `unknown router type ${quote(config.Type)} of the router ${quote(name)}: known types are ${known}`,
-    );
+    throw failure("CONFIG_INVALID", {
+      reason: `unknown router type ${quote(config.Type)} of the router ${quote(name)}: known types are ${known}`,
+    });
   }
   const router = kind();
   made.set(name, router);
@@ -105,7 +111,9 @@ export function customModes(config: Pick<Repo["config"], "value">): DhtModes {
   for (const [name, router] of routers) {
     const { Mode: mode = "" } = router.Parameters;
     if (!MODES.includes(mode)) {
-      throw new NodeError(`router ${quote(name)}: invalid DHT mode: ${quote(mode)} is not one of ${MODES.join(", ")}`);
+      throw failure("CONFIG_INVALID", {
+        reason: `router ${quote(name)}: invalid DHT mode: ${quote(mode)} is not one of ${MODES.join(", ")}`,
+      });
     }
     modes[dhtNameOf(router)] = mode as DhtMode;
   }

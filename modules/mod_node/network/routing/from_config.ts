@@ -1,7 +1,7 @@
 /** Creates the router that `Routing` of the configuration defines. */
 import { AUTO, type AutoValues, builtIn, expandedList } from "../../storage/repo/auto_values.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import type { DualDht } from "../kad/dual_dht.ts";
 import type { DhtModes } from "../kad/services.ts";
@@ -59,9 +59,10 @@ const delegated: RoutingType = {
     if (delegatedRouters(deps).length > 0) return withHttp(undefined).router({ ...deps, dhts: undefined });
     // The value of `auto` may become known later.
     if (saysAuto(deps.config)) return {};
-    throw new NodeError(
-      "no delegated routers or publishers configured for 'delegated' routing mode: add some to Routing.DelegatedRouters or Ipns.DelegatedPublishers",
-    );
+    throw failure("CONFIG_INVALID", {
+      reason:
+        "no delegated routers or publishers configured for 'delegated' routing mode: add some to Routing.DelegatedRouters or Ipns.DelegatedPublishers",
+    });
   },
 };
 
@@ -70,7 +71,8 @@ const custom: RoutingType = {
   router: ({ config, dhts, ...deps }) =>
     customRouter(config, {
       dht(name) {
-        if (dhts === undefined) throw new NodeError("a change to or from `none` takes effect at the next start");
+        if (dhts === undefined)
+          throw failure("RESTART_NEEDED", { reason: "a change to or from `none` takes effect at the next start" });
         return oneDhtRouter(dhts[name]);
       },
       http: (url) => httpRouter(new Endpoint(parseRouterUrl(url), deps), () => usesGateways(config)),
@@ -116,7 +118,7 @@ const usesGateways = (config: Config): boolean => config.value("HTTPRetrieval.En
 function typeOf(config: Config): RoutingType {
   const name = config.value("Routing.Type");
   const type = Object.hasOwn(types, name) ? types[name] : undefined;
-  if (type === undefined) throw new NodeError(`unrecognized routing option: ${name}`);
+  if (type === undefined) throw failure("CONFIG_INVALID", { reason: `unrecognized routing option: ${name}` });
   return type;
 }
 

@@ -5,17 +5,18 @@ export interface PeerRecord {
   readonly ID: string;
   /** Addresses that do not end in the id. */
   readonly Addrs: readonly string[];
-  /** See `ProviderRecord`. */
+  /** Ways to fetch blocks from the peer: see `ProviderRecord`. */
   readonly Protocols: readonly string[];
 }
 
 /** Values in lower case; an empty list filters nothing. */
 export interface RecordFilters {
   /**
-   * `filter-addrs`: names of protocols in addresses. A name with `!` before it excludes addresses.
+   * Values of `filter-addrs`: names of protocols in addresses. A name with `!` before it excludes
+   * addresses.
    */
   readonly addresses: readonly string[];
-  /** `filter-protocols`. */
+  /** Values of `filter-protocols`. */
   readonly protocols: readonly string[];
 }
 

@@ -265,8 +265,8 @@ export class Providing {
   async reprovideOnCommand(signal: AbortSignal): Promise<void> {
     if (this.#manualOnly) throw failure("PROVIDE_OFF");
     if (this.#announcing.interval <= 0)
-      throw new NodeError("invalid configuration: Provide.DHT.Interval is set to '0'");
-    if (this.#announcesByRegion) throw new NodeError(SWEEPS_TEXT);
+      throw new NodeError("PROVIDE_OFF", "invalid configuration: Provide.DHT.Interval is set to '0'");
+    if (this.#announcesByRegion) throw failure("FEATURE_OFF", { reason: SWEEPS_TEXT });
     await this.reprovide(signal);
   }
 
@@ -278,7 +278,8 @@ export class Providing {
    */
   async reprovide(signal: AbortSignal): Promise<void> {
     if (this.#manualOnly) return;
-    if (this.#deps.libp2p.getPeers().length === 0) throw new NodeError("cannot reprovide, no connected peers");
+    if (this.#deps.libp2p.getPeers().length === 0)
+      throw failure("NO_CONNECTED_PEERS", { reason: "cannot reprovide, no connected peers" });
     await this.#regular.run(signal);
   }
 

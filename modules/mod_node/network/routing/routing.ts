@@ -10,17 +10,10 @@ import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { SharedLog } from "../../storage/shared/log.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import * as queries from "../kad/dual_dht.ts";
-import {
-  addressesOf,
-  eventTypes,
-  NOT_FOUND_TEXT,
-  type PeerAddresses,
-  type RoutingEvent,
-  type RoutingEvents,
-} from "../kad/events.ts";
+import { addressesOf, eventTypes, type PeerAddresses, type RoutingEvent, type RoutingEvents } from "../kad/events.ts";
 import { dhtOf } from "../kad/services.ts";
 import { compare } from "../kad/validators.ts";
 import type { Multiaddr } from "../swarm/multiaddr.ts";
@@ -53,7 +46,7 @@ export interface FindOptions extends QueryOptions {
 
 /** Maximum number of providers of one block that `findProviderPeers` finds. */
 const MAX_PROVIDERS = 20;
-const NOT_SUPPORTED_TEXT = "routing: operation or key not supported";
+const notSupported = () => failure("NOT_SUPPORTED", { reason: "routing: operation or key not supported" });
 
 /**
  * Queries yield the events of go-ipfs, in its order; an error that ends a query is reported as an
@@ -100,7 +93,7 @@ export class Routing {
         try {
           return parsePeerId(id).toString();
         } catch (cause) {
-          throw new NodeError(`Routing.IgnoreProviders: ${(cause as Error).message}`, { cause });
+          throw failure("CONFIG_INVALID", { reason: `Routing.IgnoreProviders: ${(cause as Error).message}` }, cause);
         }
       }),
     );
@@ -128,7 +121,7 @@ export class Routing {
     const modes = dhtModes(this.#config);
     const dhts = this.#dht;
     if ((modes === undefined) !== (dhts === undefined)) {
-      throw new NodeError("a change to or from `none` takes effect at the next start");
+      throw failure("RESTART_NEEDED", { reason: "a change to or from `none` takes effect at the next start" });
     }
     const before = this.#router;
     this.#router = this.#configured();
@@ -170,7 +163,7 @@ export class Routing {
       yield event;
       if (event.type === eventTypes.finalPeer) return;
     }
-    yield* queries.failWith(NOT_FOUND_TEXT);
+    yield* queries.failWith(failure("ROUTING_NOT_FOUND"));
   }
 
   async #connected(id: PeerId): Promise<PeerAddresses | undefined> {
@@ -184,7 +177,7 @@ export class Routing {
     for await (const { type, responses } of this.findPeer(id, signal ?? new AbortController().signal)) {
       if (type === eventTypes.finalPeer) return responses?.[0]?.multiaddrs ?? [];
     }
-    throw new NodeError(NOT_FOUND_TEXT);
+    throw failure("ROUTING_NOT_FOUND");
   }
 
   /**
@@ -232,7 +225,7 @@ export class Routing {
    * @throws NodeError if there is no DHT
    */
   async *closestPeers(key: Uint8Array, signal: AbortSignal): RoutingEvents {
-    if (this.#dht === undefined) throw new NodeError("routing service is not a DHT");
+    if (this.#dht === undefined) throw failure("DHT_MISSING");
     yield* queries.closestPeers(this.#dht, key, signal);
   }
 
@@ -248,7 +241,7 @@ export class Routing {
         yield { type: event.type, id: event.id };
       else yield event;
     }
-    if (best === undefined) yield* queries.failWith(NOT_FOUND_TEXT);
+    if (best === undefined) yield* queries.failWith(failure("ROUTING_NOT_FOUND"));
     else yield best;
   }
 
@@ -291,7 +284,7 @@ export class Routing {
     signal: AbortSignal,
     how: Pick<QueryOptions, "delegated"> = {},
   ): RoutingEvents {
-    yield* this.#router.put?.({ key, value }, { signal, ...how }) ?? queries.failWith(NOT_SUPPORTED_TEXT);
+    yield* this.#router.put?.({ key, value }, { signal, ...how }) ?? queries.failWith(notSupported());
   }
 
   /** Resolves to the valid record of a key that is stored locally. */
@@ -309,7 +302,7 @@ export class Routing {
    * tables are empty
    */
   async *provide(cid: CID, signal: AbortSignal): RoutingEvents {
-    yield* this.#router.provide?.(cid, { signal }) ?? queries.failWith(NOT_SUPPORTED_TEXT);
+    yield* this.#router.provide?.(cid, { signal }) ?? queries.failWith(notSupported());
   }
 
   /** Provides roots in the background, now or when a peer enters a routing table. */
@@ -326,7 +319,7 @@ export class Routing {
     return this.#providing.stat;
   }
 
-  /** See `Providing.reprovide`. */
+  /** Announces stored blocks again: see `Providing.reprovide`. */
   reprovide(signal: AbortSignal): Promise<void> {
     return this.#providing.reprovide(signal);
   }

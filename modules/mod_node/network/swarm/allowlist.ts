@@ -1,7 +1,7 @@
 /** The peers that the limits of all connections do not affect (`Swarm.ResourceMgr.Allowlist`). */
 import { BlockList, isIP } from "node:net";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 
 interface Entry {
@@ -59,4 +59,8 @@ function entryOf(text: string): Entry {
 }
 
 const invalid = (text: string, cause?: unknown) =>
-  new NodeError(`Swarm.ResourceMgr.Allowlist: ${text} is neither an IP address nor a range`, { cause });
+  failure(
+    "CONFIG_INVALID",
+    { reason: `Swarm.ResourceMgr.Allowlist: ${text} is neither an IP address nor a range` },
+    cause,
+  );

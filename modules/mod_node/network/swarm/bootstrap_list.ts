@@ -6,7 +6,7 @@
 import { AUTO, type AutoValues, builtIn, expandedList } from "../../storage/repo/auto_values.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { bootstrapPeers } from "../../storage/repo/defaults.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { byPeer, type PeerAddress, parseMultiaddr, splitPeer, withPeer } from "./multiaddr.ts";
 
 type BootstrapConfig = Pick<ConfigFile, "value" | "update"> & { readonly auto?: AutoValues };
@@ -54,11 +54,12 @@ export const bootstrapAddresses = (config: BootstrapConfig): readonly PeerAddres
  * @throws NodeError before anything is stored
  */
 export async function addBootstrap(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
-  if (texts.length === 0) throw new NodeError("no bootstrap peers to add");
+  if (texts.length === 0) throw failure("ARGUMENT_INVALID", { reason: "no bootstrap peers to add" });
   if (texts.includes(AUTO) && !mayExpand(config)) {
-    throw new NodeError(
-      "cannot add default bootstrap peers: AutoConf is disabled (AutoConf.Enabled=false). Enable AutoConf by setting AutoConf.Enabled=true in your config, or add specific peer addresses instead",
-    );
+    throw failure("CONFIG_CHANGE_REFUSED", {
+      reason:
+        "cannot add default bootstrap peers: AutoConf is disabled (AutoConf.Enabled=false). Enable AutoConf by setting AutoConf.Enabled=true in your config, or add specific peer addresses instead",
+    });
   }
   for (const text of texts) if (text !== AUTO) requirePeer(text);
   const first = unique(texts);
@@ -85,8 +86,9 @@ function unique(texts: readonly string[]): ReadonlyMap<string, string> {
 
 function requirePeer(text: string): void {
   const parts = parseMultiaddr(text).getComponents();
-  if (parts.at(-1)?.name !== "p2p") throw new NodeError(`invalid bootstrap address: ${text}`);
-  if (parts.length === 1) throw new NodeError(`bootstrap address without a transport: ${text}`);
+  if (parts.at(-1)?.name !== "p2p") throw failure("ADDRESS_INVALID", { reason: `invalid bootstrap address: ${text}` });
+  if (parts.length === 1)
+    throw failure("ADDRESS_INVALID", { reason: `bootstrap address without a transport: ${text}` });
 }
 
 export const addDefaultBootstrap = (config: BootstrapConfig): Promise<readonly string[]> =>
@@ -98,9 +100,10 @@ export const addDefaultBootstrap = (config: BootstrapConfig): Promise<readonly s
  */
 export async function removeBootstrap(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
   if (writtenBootstrap(config).includes(AUTO) && mayExpand(config)) {
-    throw new NodeError(
-      "cannot remove individual bootstrap peers when using 'auto' placeholder: the 'auto' value is managed by AutoConf. Either disable AutoConf by setting AutoConf.Enabled=false and replace 'auto' with specific peer addresses, or use 'ipfs bootstrap rm --all' to remove all peers",
-    );
+    throw failure("CONFIG_CHANGE_REFUSED", {
+      reason:
+        "cannot remove individual bootstrap peers when using 'auto' placeholder: the 'auto' value is managed by AutoConf. Either disable AutoConf by setting AutoConf.Enabled=false and replace 'auto' with specific peer addresses, or use 'ipfs bootstrap rm --all' to remove all peers",
+    });
   }
   const peerOf = (text: string) => splitPeer(parseMultiaddr(text)).id;
   for (const text of texts) peerOf(text);

@@ -5,7 +5,7 @@
 import type { Connection, Libp2p } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
 import { parseSize } from "../../util/size.ts";
@@ -30,19 +30,23 @@ export function connectionLimits(config: Pick<ConfigFile, "value">): ConnectionL
   const type = config.value("Swarm.ConnMgr.Type");
   if (type === "none") return undefined;
   if (type === "") return DEFAULT_LIMITS;
-  if (type !== "basic") throw new NodeError(`unrecognized ConnMgr.Type: ${quote(type)}`);
+  if (type !== "basic") throw failure("CONFIG_INVALID", { reason: `unrecognized ConnMgr.Type: ${quote(type)}` });
   const low = config.value("Swarm.ConnMgr.LowWater");
   const high = config.value("Swarm.ConnMgr.HighWater");
   try {
     return { low, high, graceMs: parseDuration(config.value("Swarm.ConnMgr.GracePeriod")) };
   } catch (error) {
-    throw new NodeError(`parsing Swarm.ConnMgr.GracePeriod: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "CONFIG_INVALID",
+      { reason: `parsing Swarm.ConnMgr.GracePeriod: ${(error as Error).message}` },
+      error,
+    );
   }
 }
 
 /** Limits of all connections together (`Swarm.ResourceMgr`); undefined fields are not limited. */
 export interface ResourceLimits {
-  /** Bytes. */
+  /** Maximum number of bytes that connections may use. */
   readonly memory: number | undefined;
   readonly descriptors: number | undefined;
 }
@@ -57,13 +61,17 @@ export function resourceLimits(config: Pick<ConfigFile, "value">): ResourceLimit
       descriptors: config.value("Swarm.ResourceMgr.MaxFileDescriptors") || undefined,
     };
   } catch (error) {
-    throw new NodeError(`parsing Swarm.ResourceMgr.MaxMemory: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "CONFIG_INVALID",
+      { reason: `parsing Swarm.ResourceMgr.MaxMemory: ${(error as Error).message}` },
+      error,
+    );
   }
 }
 
 /** Connections above this multiple of `Swarm.ConnMgr.HighWater` are refused immediately. */
 const MAX_CONNECTIONS_FACTOR = 4;
-/** Memory that allows one connection, as in the reference. */
+/** Memory that allows one connection, as in Kubo. */
 const BYTES_PER_CONNECTION = 1024 * 1024;
 
 /** Returns the maximum number of connections: the lowest of the limits, but at least one. */

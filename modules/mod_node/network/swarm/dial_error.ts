@@ -1,7 +1,7 @@
 /** Reports why a peer could not be reached, address by address, with go-ipfs's texts. */
 import type { Transport } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import { type Multiaddr, transportOf } from "./multiaddr.ts";
 
 /** The reason why one address could not be dialled. */
@@ -41,7 +41,7 @@ export function dialError(id: PeerId, errors: readonly unknown[]): NodeError {
     addresses.length === 0
       ? ` ${failed.length === 0 ? "no addresses" : reasonOf(failed[0])}`
       : addresses.map(({ address, cause }) => `\n  * [${transportOf(address)}] ${causeOf(address, cause)}`).join("");
-  return new NodeError(`failed to dial ${id}:${text}`, { cause: errors[0] });
+  return failure("PEER_UNREACHABLE", { reason: `failed to dial ${id}:${text}` }, errors[0]);
 }
 
 function reasonOf(error: unknown): string {

@@ -2,7 +2,7 @@
 import { lookup } from "node:dns/promises";
 import { BlockList, isIP, isIPv4 } from "node:net";
 import { multiaddr } from "@multiformats/multiaddr";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { Multiaddr } from "./multiaddr.ts";
 
 /** A range, with its host bits cleared. */
@@ -16,12 +16,12 @@ interface Mask {
 function parseMask(text: string): Mask {
   const [before, family = "", address = "", ipcidr, bits, ...more] = text.split("/");
   if (before !== "" || !/^ip[46]$/.test(family) || ipcidr !== "ipcidr" || bits === undefined || more.length > 0) {
-    throw new NodeError("invalid multiaddr-filter format");
+    throw failure("ADDRESS_INVALID", { reason: "invalid multiaddr-filter format" });
   }
   const version = isIP(address);
   const maxPrefix = version === 4 ? 32 : 128;
   if (version === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > maxPrefix) {
-    throw new NodeError(`invalid CIDR address: ${address}/${bits}`);
+    throw failure("ADDRESS_INVALID", { reason: `invalid CIDR address: ${address}/${bits}` });
   }
   const prefix = Number(bits);
   return { address: cleared(address, prefix), prefix, family: version === 4 ? "ipv4" : "ipv6" };

@@ -46,7 +46,7 @@ export interface HostDeps {
 export interface Host {
   readonly libp2p: Libp2p;
   readonly ping: PingService;
-  /** Undefined with `Swarm.DisableBandwidthMetrics`. */
+  /** Traffic counters; undefined with `Swarm.DisableBandwidthMetrics`. */
   readonly bandwidth: Bandwidth | undefined;
   /** Whether connections through relays are dialled and accepted. */
   readonly relayEnabled: boolean;

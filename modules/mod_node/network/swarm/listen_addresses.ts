@@ -1,7 +1,7 @@
 /** Determines which addresses are listened on, and why others are not. */
 import type { Transport } from "@libp2p/interface";
 import type { ConfigFile } from "../../storage/repo/config.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { withAddressInErrors } from "./dial_error.ts";
 import type { ListenRecord } from "./listening.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
@@ -22,7 +22,7 @@ export function listenAddresses(
   try {
     addresses = texts.map(parseMultiaddr);
   } catch (error) {
-    throw new NodeError(`failure to parse config.Addresses.Swarm: [${texts.join(" ")}]`, { cause: error });
+    throw failure("CONFIG_INVALID", { reason: `failure to parse config.Addresses.Swarm: [${texts.join(" ")}]` }, error);
   }
   if (quicMissing !== undefined && config.value("Swarm.Transports.Network.QUIC") === true)
     failures.set("QUIC", quicMissing);

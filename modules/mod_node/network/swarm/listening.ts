@@ -3,7 +3,7 @@
  * changes.
  */
 import type { Listener } from "@libp2p/interface";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 
 /**
@@ -52,7 +52,7 @@ export class Listening {
   async change(wanted: readonly Multiaddr[], leftOut: ReadonlyMap<string, string>): Promise<void> {
     const { opened, failures } = this.#deps.record;
     const unavailable = [...leftOut].filter(([address]) => !this.#requested.has(address));
-    if (unavailable.length > 0) throw new NodeError(unavailable.map(notListenedOn).join("; "));
+    if (unavailable.length > 0) throw failure("LISTEN_FAILED", { reason: unavailable.map(notListenedOn).join("; ") });
     const next = new Map(wanted.map((address) => [String(address), address]));
     const leaving = [...opened.keys()].filter((address) => !next.has(address));
     const coming = wanted.filter((address) => !opened.has(String(address)));
@@ -67,7 +67,7 @@ export class Listening {
       await this.#close(fresh.map(String));
       await this.#open(before);
       for (const address of refused) failures.delete(String(address));
-      throw new NodeError(reasons.join("; "));
+      throw failure("LISTEN_FAILED", { reason: reasons.join("; ") });
     }
     await this.#close(leaving);
     for (const address of [...failures.keys()]) if (!next.has(address)) failures.delete(address);

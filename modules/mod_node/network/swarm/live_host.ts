@@ -7,7 +7,7 @@ import { mdns } from "@libp2p/mdns";
 import type { UPnPNATComponents } from "@libp2p/upnp-nat";
 import type { Libp2p } from "libp2p";
 import type { ConfigFile } from "../../storage/repo/config.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { AutoNatService } from "./autonat.ts";
 import { addressMatcher } from "./filters.ts";
 import { announcedAddresses, listenAddresses } from "./listen_addresses.ts";
@@ -220,4 +220,4 @@ export class LiveHost {
   }
 }
 
-const waitsForStart = () => new NodeError("the change takes effect at the next start");
+const waitsForStart = () => failure("RESTART_NEEDED", { reason: "the change takes effect at the next start" });

@@ -10,7 +10,7 @@ import {
   registry,
 } from "@multiformats/multiaddr";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { trimEnd } from "../../util/trim.ts";
 
@@ -35,14 +35,20 @@ const MAX_ADDRESS_LENGTH = 8192;
  */
 export function parseMultiaddr(text: string): Multiaddr {
   if (text.length > MAX_ADDRESS_LENGTH) {
-    throw new NodeError(`failed to parse multiaddr: ${text.length} characters are more than ${MAX_ADDRESS_LENGTH}`);
+    throw failure("ADDRESS_INVALID", {
+      reason: `failed to parse multiaddr: ${text.length} characters are more than ${MAX_ADDRESS_LENGTH}`,
+    });
   }
   const trimmed = trimEnd(text, "/");
   try {
     // The conversion to bytes normalizes IPv6 addresses, which have several texts.
     return multiaddr(multiaddr(componentsOf(trimmed)).bytes);
   } catch (error) {
-    throw new NodeError(`failed to parse multiaddr ${quote(trimmed)}: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "ADDRESS_INVALID",
+      { reason: `failed to parse multiaddr ${quote(trimmed)}: ${(error as Error).message}` },
+      error,
+    );
   }
 }
 
@@ -144,7 +150,8 @@ export const isHttp = (address: Multiaddr): boolean =>
 export function splitPeer(address: Multiaddr): PeerAddress {
   const components = address.getComponents();
   const last = components.pop();
-  if (last?.code !== CODE_P2P || last.value === undefined) throw new NodeError("invalid p2p multiaddr");
+  if (last?.code !== CODE_P2P || last.value === undefined)
+    throw failure("ADDRESS_INVALID", { reason: "invalid p2p multiaddr" });
   return { id: parsePeerId(last.value), address: components.length === 0 ? undefined : multiaddr(components) };
 }
 

@@ -8,7 +8,7 @@ import { type Connection, type Stream, serviceCapabilities } from "@libp2p/inter
 import type { Ping, PingComponents } from "@libp2p/ping";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { raceSignal } from "../../util/async/abortable.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { LRU } from "../../util/lru.ts";
 import { drained } from "./stream_backpressure.ts";
 
@@ -61,7 +61,7 @@ export class PingStream {
   constructor(stream: Stream) {
     this.#stream = stream;
     this.#read().then(
-      () => this.#end(new NodeError("stream reset")),
+      () => this.#end(failure("PEER_UNREACHABLE", { reason: "stream reset" })),
       (reason) => this.#end(reason),
     );
   }
@@ -111,7 +111,7 @@ export class PingStream {
   #echoed(got: Buffer): void {
     const first = this.#waiting.shift();
     if (first?.sent.equals(got)) first.resolve(performance.now() - first.start);
-    else first?.reject(new NodeError("ping packet was incorrect"));
+    else first?.reject(failure("PEER_UNREACHABLE", { reason: "ping packet was incorrect" }));
   }
 
   #end(reason: Error): void {

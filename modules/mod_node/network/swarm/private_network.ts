@@ -1,7 +1,7 @@
 /** Reads the pre-shared key of a private network from the file `swarm.key` of the repo. */
 import { join } from "node:path";
 import { readPlainFile } from "../../storage/plain_file.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 const HEADER = "/key/swarm/psk/1.0.0/";
 const KEY_SIZE = 32;
@@ -14,11 +14,13 @@ const KEY_SIZE = 32;
 export async function readSwarmKey(repo: string): Promise<Uint8Array | undefined> {
   const bytes = await readPlainFile(join(repo, "swarm.key")).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
-    throw new NodeError(`failed to read the swarm key: ${error.message}`, { cause: error });
+    throw failure("SWARM_KEY_INVALID", { reason: `failed to read the swarm key: ${error.message}` }, error);
   });
   if (bytes !== undefined) return decodeSwarmKey(bytes);
   if (process.env.LIBP2P_FORCE_PNET === "1") {
-    throw new NodeError("privnet: private network was not configured but is enforced by the environment");
+    throw failure("SWARM_KEY_INVALID", {
+      reason: "privnet: private network was not configured but is enforced by the environment",
+    });
   }
   return undefined;
 }
@@ -29,7 +31,8 @@ export async function readSwarmKey(repo: string): Promise<Uint8Array | undefined
  */
 export function decodeSwarmKey(file: Uint8Array): Uint8Array {
   const bytes = Buffer.from(file);
-  const refused = (reason: string) => new NodeError(`failed to configure private network: ${reason}`);
+  const refused = (reason: string) =>
+    failure("SWARM_KEY_INVALID", { reason: `failed to configure private network: ${reason}` });
   const [first, afterFirst] = lineOf(bytes, 0);
   if (first !== HEADER) throw refused("the swarm key does not begin with /key/swarm/psk/1.0.0/");
   const [encoding, afterSecond] = lineOf(bytes, afterFirst);

@@ -19,7 +19,7 @@ import {
 } from "@libp2p/interface";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { raceSignal } from "../../util/async/abortable.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 import type { PatchNotices } from "./patches/notices.ts";
 import { acceptConcurrently } from "./patches/quic/acceptors.ts";
@@ -56,9 +56,9 @@ export interface Quic {
 export async function quicTransport(config: Config, isPrivate: boolean, patches: PatchNotices): Promise<Quic> {
   const wanted = config.value("Swarm.Transports.Network.QUIC");
   if (wanted === true && isPrivate) {
-    throw new NodeError(
-      "The QUIC transport does not support private networks. Please disable Swarm.Transports.Network.QUIC.",
-    );
+    throw failure("CONFIG_INVALID", {
+      reason: "The QUIC transport does not support private networks. Please disable Swarm.Transports.Network.QUIC.",
+    });
   }
   if (isPrivate) return { missing: "a private network has no QUIC" };
   if (wanted === false) return { missing: "Swarm.Transports.Network.QUIC is false" };

@@ -3,7 +3,7 @@ import type { CircuitRelayServerInit } from "@libp2p/circuit-relay-v2";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 
-/** The defaults of the reference; the library's are 15 reservations and two hours. */
+/** The defaults of go-ipfs; those of the library are 15 reservations and two hours. */
 const MAX_RESERVATIONS = 128;
 const RESERVATION_TTL = "1h";
 /** Default of one connection limit if only the other is configured. */

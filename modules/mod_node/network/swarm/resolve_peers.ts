@@ -1,6 +1,6 @@
 /** Resolves addresses to the peers that they name, directly or through DNS. */
 import { Resolver } from "node:dns/promises";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { byPeer, type Multiaddr, namesPeer, type PeerAddress, parseMultiaddr, splitPeer } from "./multiaddr.ts";
 
 /** Timeout of each lookup in milliseconds. */
@@ -52,14 +52,14 @@ async function resolveDns(address: Multiaddr, text: string, signal: AbortSignal)
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof NodeError) throw error;
-    throw new NodeError(lookupFailure(host, resolver, error as NodeJS.ErrnoException), { cause: error });
+    throw failure("DNS_FAILED", { reason: lookupFailure(host, resolver, error as NodeJS.ErrnoException) }, error);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", cancel);
   }
 }
 
-const noPeers = (text: string) => new NodeError(`found no ipfs peers at ${text}`);
+const noPeers = (text: string) => failure("ADDRESS_WITHOUT_PEERS", { address: text });
 
 /** Returns an empty list for a text that is not an address: a DNS record may contain anything. */
 function parsedOrNone(text: string): Multiaddr[] {

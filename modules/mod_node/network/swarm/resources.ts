@@ -25,15 +25,15 @@ export interface ResourceScope {
 }
 
 export interface SwarmResources {
-  /** The whole process. */
+  /** Resources of the whole process. */
   readonly system: ResourceScope;
-  /** Connections that are being established, and streams without a protocol yet. */
+  /** Resources of connections that are being established, and of streams without a protocol yet. */
   readonly transient: ResourceScope;
-  /** Services by the names that the reference uses. */
+  /** Resources by service, under the names that Kubo uses. */
   readonly services: ReadonlyMap<string, ResourceScope>;
-  /** Protocols of open streams. */
+  /** Resources by the protocol of open streams. */
   readonly protocols: ReadonlyMap<string, ResourceScope>;
-  /** Connected peers by id. */
+  /** Resources by the id of connected peers. */
   readonly peers: ReadonlyMap<string, ResourceScope>;
 }
 

@@ -7,7 +7,7 @@ import type { PublicKey } from "../../storage/repo/identity.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { agentVersion } from "../../util/agent_version.ts";
 import { settledWithin } from "../../util/async/within.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { AddedPeers } from "./added_peers.ts";
 import type { Bandwidth } from "./bandwidth.ts";
@@ -97,7 +97,7 @@ function filtersOf(texts: readonly string[]): Filters {
     try {
       filters.add(text);
     } catch (error) {
-      throw new NodeError(`incorrectly formatted address filter in config: ${text}`, { cause: error });
+      throw failure("CONFIG_INVALID", { reason: `incorrectly formatted address filter in config: ${text}` }, error);
     }
   }
   return filters;
@@ -188,7 +188,7 @@ export class Swarm {
     return this.#host.live;
   }
 
-  /** Undefined with `Swarm.DisableBandwidthMetrics`. */
+  /** Traffic counters; undefined with `Swarm.DisableBandwidthMetrics`. */
   get bandwidth(): Bandwidth | undefined {
     return this.#host.bandwidth;
   }
@@ -228,7 +228,9 @@ export class Swarm {
    */
   async resources(): Promise<SwarmResources> {
     if (resourceLimits(this.#deps.repo.config) === undefined)
-      throw new NodeError("missing ResourceMgr: make sure the daemon is running with Swarm.ResourceMgr.Enabled");
+      throw failure("FEATURE_OFF", {
+        reason: "missing ResourceMgr: make sure the daemon is running with Swarm.ResourceMgr.Enabled",
+      });
     return resourcesOf(this.libp2p, this.#host.connectionBounds());
   }
 
@@ -260,7 +262,7 @@ export class Swarm {
    * system
    */
   async connect(id: PeerId, addresses: readonly Multiaddr[] = [], signal?: AbortSignal): Promise<Connection> {
-    if (id.equals(this.id)) throw new NodeError("dial to self attempted");
+    if (id.equals(this.id)) throw failure("PEER_IS_SELF", { reason: "dial to self attempted" });
     const open = this.connections(id)[0];
     const connection = open ?? (await this.#dial(id, addresses, signal));
     await this.#identify.wait(connection, signal);
@@ -328,12 +330,12 @@ export class Swarm {
   async disconnect(id: PeerId, address: Multiaddr | undefined): Promise<void> {
     const open = this.connections(id);
     if (address === undefined) {
-      if (open.length === 0) throw new NodeError("not connected");
+      if (open.length === 0) throw failure("NOT_CONNECTED", { reason: "not connected" });
       await Promise.all(open.map((each) => this.#close(each)));
       return;
     }
     const connection = open.find((each) => transportOf(each.remoteAddr).equals(address));
-    if (connection === undefined) throw new NodeError("conn not found");
+    if (connection === undefined) throw failure("NOT_CONNECTED", { reason: "conn not found" });
     await this.#close(connection);
   }
 

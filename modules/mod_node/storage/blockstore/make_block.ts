@@ -4,7 +4,7 @@ import { anyCodec, dagPb, multicodecNamed } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, identity, multihash, sha256 } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
 import { gatherAll, readAll } from "../../util/async/read_all.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { BufferPool } from "./buffer_pool.ts";
 import type { Block } from "./store.ts";
 
@@ -19,7 +19,8 @@ export const MAX_BLOCK = 128 * 1024 * 1024;
  * @throws NodeError when it is too long
  */
 export function readBlockBody(body: AsyncIterable<Uint8Array>, buffers?: BufferPool): Promise<Uint8Array> {
-  const tooLong = () => new NodeError(`a block of more than ${MAX_BLOCK} bytes is not accepted`);
+  const tooLong = () =>
+    failure("BLOCK_TOO_LARGE", { reason: `a block of more than ${MAX_BLOCK} bytes is not accepted` });
   return buffers === undefined ? readAll(body, MAX_BLOCK, tooLong) : gatherAll(body, buffers, MAX_BLOCK, tooLong);
 }
 
@@ -29,10 +30,11 @@ export function readBlockBody(body: AsyncIterable<Uint8Array>, buffers?: BufferP
  */
 export function requireSize({ length }: Uint8Array, most = Number.POSITIVE_INFINITY): void {
   if (length <= most) return;
-  throw new NodeError(
-    `produced block is over ${most / MEBIBYTE}MiB: big blocks can't be exchanged with other peers. ` +
+  throw failure("BLOCK_TOO_LARGE", {
+    reason:
+      `produced block is over ${most / MEBIBYTE}MiB: big blocks can't be exchanged with other peers. ` +
       "consider using UnixFS for automatic chunking of bigger files, or pass --allow-big-block to override",
-  );
+  });
 }
 
 /**
@@ -41,7 +43,9 @@ export function requireSize({ length }: Uint8Array, most = Number.POSITIVE_INFIN
  */
 export function requireInline({ multihash: { code, digest } }: CID, most = Number.POSITIVE_INFINITY): void {
   if (code !== identity.code || digest.length <= most) return;
-  throw new NodeError(`digest too large: identity digest got ${digest.length} bytes, maximum ${most}`);
+  throw failure("HASH_LENGTH_INVALID", {
+    reason: `digest too large: identity digest got ${digest.length} bytes, maximum ${most}`,
+  });
 }
 
 const MEBIBYTE = 1024 * 1024;
@@ -61,11 +65,12 @@ export interface BlockFormat {
  */
 export function blockFormat(format: string, hashName: string, length: number): BlockFormat {
   const hash = hashNamed(hashName);
-  if (hash === undefined) throw new NodeError(`unrecognized multihash function: ${hashName}`);
+  if (hash === undefined)
+    throw failure("HASH_NAME_UNKNOWN", { reason: `unrecognized multihash function: ${hashName}` });
   const plain = hash === sha256 && (length === -1 || length === sha256.length);
   const name = format === "" ? (plain ? "v0" : "protobuf") : format;
   if (name === "v0") {
-    if (!plain) throw new NodeError("only sha2-255-32 is allowed with CIDv0");
+    if (!plain) throw failure("CID_NOT_CONVERTIBLE", { reason: "only sha2-255-32 is allowed with CIDv0" });
     return { codec: undefined, hash, length };
   }
   const codec = anyCodec(name);
@@ -80,7 +85,8 @@ export function blockFormat(format: string, hashName: string, length: number): B
 export function codecFormat(codec: string, hashName: string, length: number): BlockFormat {
   const code = multicodecNamed(codec);
   const hash = hashNamed(hashName, "multicodec");
-  if (hash === undefined) throw new NodeError(`unrecognized multihash function: ${hashName}`);
+  if (hash === undefined)
+    throw failure("HASH_NAME_UNKNOWN", { reason: `unrecognized multihash function: ${hashName}` });
   return { codec: code, hash, length };
 }
 

@@ -9,7 +9,7 @@ import { matches } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
 import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
-import { failure, failures, NodeError } from "../../util/errors.ts";
+import { failure, failures } from "../../util/errors.ts";
 import type { BufferPool } from "../blockstore/buffer_pool.ts";
 import type { Block, BlockStore, ExternalLocation, PutOptions } from "../blockstore/store.ts";
 import type { MetadataStore } from "../metadata/store.ts";
@@ -135,7 +135,7 @@ export class Filestore implements BlockStore {
     if (at === undefined) return "stored";
     const reference = this.#referenceTo(at, block.bytes.length);
     await this.#compare(reference, block).catch((error: Error) => {
-      throw new NodeError(`failed to get block for ${cid}: ${error.message}`, { cause: error });
+      throw failure("BLOCK_NOT_READ", { cid: String(cid), reason: error.message }, error);
     });
     return reference;
   }
@@ -161,7 +161,7 @@ export class Filestore implements BlockStore {
     if (!files) throw failure("FILESTORE_OFF");
     const below = relative(root, resolve(path));
     if (!isAbsolute(path) || isAbsolute(below) || below === ".." || below.startsWith(`..${sep}`)) {
-      throw new NodeError(`cannot add filestore references outside ipfs root (${root})`);
+      throw failure("REFERENCE_OUTSIDE", { root });
     }
     return { path: below.split(sep).join("/"), offset, size };
   }

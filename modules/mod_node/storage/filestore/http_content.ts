@@ -1,5 +1,5 @@
 /** Reads content over HTTP. */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { fetchErrorText } from "../../util/fetch_error.ts";
 import { quote } from "../../util/go/text.ts";
 
@@ -35,7 +35,7 @@ export async function requestUrl(
     body,
   } = await fetch(url, { headers, signal: signal ?? null }).catch((error) => {
     signal?.throwIfAborted();
-    throw new NodeError(`Get ${quote(url)}: ${fetchErrorText(error)}`, { cause: error });
+    throw failure("URL_NOT_FETCHED", { reason: `Get ${quote(url)}: ${fetchErrorText(error)}` }, error);
   });
   const length = responseHeaders.get("content-length");
   return { status, length: length === null ? undefined : Number(length), body: body ?? none() };

@@ -35,7 +35,7 @@ export class CorruptReference extends NodeError {
   readonly status: Status;
 
   constructor(status: Status, message: string, cause?: unknown) {
-    super(message, { code: "REFERENCE_BROKEN", cause });
+    super("REFERENCE_BROKEN", message, { cause });
     this.status = status;
   }
 }

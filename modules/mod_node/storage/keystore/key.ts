@@ -10,7 +10,7 @@ import { identity, sha256 } from "../../formats/cid/hashes.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { FieldReader, tagOf, wireBytes, wireVarint } from "../../formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { IdentityConfig } from "../repo/identity.ts";
 
 export interface Key {
@@ -58,17 +58,18 @@ export async function generateKey({ type, size, exact = false }: KeyOptions): Pr
     return decodeKey(privateKeyToProtobuf(await generateKeyPair("RSA", bits)));
   }
   const fixed = name === "ed25519" ? "Ed25519" : name === "secp256k1" ? "secp256k1" : undefined;
-  if (fixed === undefined) throw new NodeError(`unrecognized key type: ${type}`);
+  if (fixed === undefined) throw failure("OPTION_INVALID", { reason: `unrecognized key type: ${type}` });
   if (exact && size !== undefined && size !== FIXED_BITS) {
-    throw new NodeError(`invalid key size ${size}: ${name} keys are always ${FIXED_BITS} bits`);
+    throw failure("OPTION_INVALID", { reason: `invalid key size ${size}: ${name} keys are always ${FIXED_BITS} bits` });
   }
   return decodeKey(privateKeyToProtobuf(await generateKeyPair(fixed)));
 }
 
 function requireBits(bits: number): void {
   const least = process.env.LIBP2P_ALLOW_WEAK_RSA_KEYS === undefined ? MIN_RSA_BITS : 512;
-  if (bits < least) throw new NodeError(`rsa keys must be >= ${least} bits to be useful`);
-  if (bits > MAX_RSA_BITS) throw new NodeError(`rsa keys must be <= ${MAX_RSA_BITS} bits to be of use to others`);
+  if (bits < least) throw failure("OPTION_INVALID", { reason: `rsa keys must be >= ${least} bits to be useful` });
+  if (bits > MAX_RSA_BITS)
+    throw failure("OPTION_INVALID", { reason: `rsa keys must be <= ${MAX_RSA_BITS} bits to be of use to others` });
 }
 
 /**
@@ -78,7 +79,7 @@ function requireBits(bits: number): void {
 export function decodeKey(bytes: Uint8Array): Key {
   const { type, data } = keyParts(bytes);
   const kind = kinds[type];
-  if (kind === undefined) throw new NodeError("invalid or unsupported key type");
+  if (kind === undefined) throw failure("KEY_INVALID", { reason: "invalid or unsupported key type" });
   const { secret = data, open } = kind(data);
   const publicKey = protobuf(type, open);
   return { bytes: protobuf(type, secret), id: peerIdOf(publicKey), publicKey };
@@ -102,8 +103,8 @@ export function keyParts(bytes: Uint8Array): { readonly type: number; readonly d
     if (reader.field === KEY_FIELDS.type) type = reader.number;
     else if (reader.field === KEY_FIELDS.data) data = reader.bytes;
   }
-  if (type === undefined) throw new NodeError('proto: required field "Type" not set');
-  if (data === undefined) throw new NodeError('proto: required field "Data" not set');
+  if (type === undefined) throw failure("KEY_INVALID", { reason: 'proto: required field "Type" not set' });
+  if (data === undefined) throw failure("KEY_INVALID", { reason: 'proto: required field "Data" not set' });
   return { type, data };
 }
 
@@ -151,23 +152,25 @@ function ed25519(data: Uint8Array): Parts {
   const publicKey = data.subarray(32, 64);
   const repeated = data.subarray(64);
   if (data.length !== 64 && data.length !== 96) {
-    throw new NodeError(`expected ed25519 data size to be 64 or 96, got ${data.length}`);
+    throw failure("KEY_INVALID", { reason: `expected ed25519 data size to be 64 or 96, got ${data.length}` });
   }
   if (repeated.length > 0 && Buffer.compare(publicKey, repeated) !== 0) {
-    throw new NodeError("expected redundant ed25519 public key to be redundant");
+    throw failure("KEY_INVALID", { reason: "expected redundant ed25519 public key to be redundant" });
   }
   return { secret: Buffer.concat([seed, publicKey]), open: publicKey };
 }
 
 function secp256k1(data: Uint8Array): Parts {
-  if (data.length !== 32) throw new NodeError("expected secp256k1 data size to be 32");
+  if (data.length !== 32) throw failure("KEY_INVALID", { reason: "expected secp256k1 data size to be 32" });
   const pair = createECDH("secp256k1");
   try {
     pair.setPrivateKey(data);
   } catch (error) {
-    throw new NodeError("the secp256k1 key is invalid: its value is not between 1 and the order of the curve", {
-      cause: error,
-    });
+    throw failure(
+      "KEY_INVALID",
+      { reason: "the secp256k1 key is invalid: its value is not between 1 and the order of the curve" },
+      error,
+    );
   }
   return { open: pair.getPublicKey(undefined, "compressed") };
 }
@@ -182,7 +185,8 @@ const curves: readonly (string | undefined)[] = ["prime256v1", "secp384r1", "sec
 
 function ecdsa(data: Uint8Array): Parts {
   const key = read(data, "sec1", "x509: failed to parse EC private key");
-  if (!curves.includes(key.asymmetricKeyDetails?.namedCurve)) throw new NodeError("x509: unknown elliptic curve");
+  if (!curves.includes(key.asymmetricKeyDetails?.namedCurve))
+    throw failure("KEY_INVALID", { reason: "x509: unknown elliptic curve" });
   return { open: publicPart(key) };
 }
 
@@ -190,7 +194,7 @@ function read(data: Uint8Array, type: "pkcs1" | "sec1", words: string): KeyObjec
   try {
     return createPrivateKey({ key: Buffer.from(data), format: "der", type });
   } catch (error) {
-    throw new NodeError(`${words}: ${(error as Error).message}`, { cause: error });
+    throw failure("KEY_INVALID", { reason: `${words}: ${(error as Error).message}` }, error);
   }
 }
 

@@ -2,7 +2,7 @@
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { base32 } from "../../formats/cid/multibase.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { readPlainFile } from "../plain_file.ts";
 import { syncFolder, writeAtomically } from "../repo/atomic_file.ts";
 import type { KeyHolder } from "./key_holder.ts";
@@ -28,8 +28,9 @@ export function keyNameOf(file: string): string | undefined {
 
 /** Refuses names that no file can have. `path` is the path that the file would have. */
 export function requireKeyName(name: string, path: string): void {
-  if (name === "") throw new NodeError("key name must be at least one character");
-  if (keyFile(name).length > MAX_FILE_NAME) throw new NodeError(`open ${path}: file name too long`);
+  if (name === "") throw failure("KEY_NAME_INVALID", { reason: "key name must be at least one character" });
+  if (keyFile(name).length > MAX_FILE_NAME)
+    throw failure("KEY_NAME_INVALID", { reason: `open ${path}: file name too long` });
 }
 
 export class KeyFiles implements KeyHolder {

@@ -2,7 +2,7 @@
 import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { decodeKey, generateKey, type Key, type KeyOptions } from "./key.ts";
 import type { KeyHolder } from "./key_holder.ts";
 
@@ -17,8 +17,8 @@ export const self = "self";
 /** Maximum number of key files that are read at the same time. */
 const MAX_CONCURRENT = 16;
 
-const taken = (name: string) => new NodeError(`key with name '${name}' already exists`);
-const unknown = (name: string) => new NodeError(`no key named ${name} was found`);
+const taken = (name: string) => failure("KEY_EXISTS", { reason: `key with name '${name}' already exists` });
+const unknown = (name: string) => failure("KEY_NOT_FOUND", { reason: `no key named ${name} was found` });
 
 /**
  * Manages keys by name. Changes are durable when a call resolves. Every method throws NodeError
@@ -59,41 +59,42 @@ export class Keystore {
 
   /** Returns the bytes of a key in the format that `import` accepts. */
   async export(name: string): Promise<Uint8Array> {
-    if (name === self) throw new NodeError("cannot export key with name 'self'");
+    if (name === self) throw failure("KEY_NAME_INVALID", { reason: "cannot export key with name 'self'" });
     const key = await this.#read(name);
-    if (key === undefined) throw new NodeError(`key with name '${name}' doesn't exist`);
+    if (key === undefined) throw failure("KEY_NOT_FOUND", { reason: `key with name '${name}' doesn't exist` });
     return key.bytes;
   }
 
   async generate(name: string, form: KeyOptions): Promise<NamedKey> {
-    if (name === self) throw new NodeError("cannot create key with name 'self'");
+    if (name === self) throw failure("KEY_NAME_INVALID", { reason: "cannot create key with name 'self'" });
     await this.#requireFree(name);
     return this.#add(name, await generateKey(form));
   }
 
   async import(name: string, bytes: Uint8Array): Promise<NamedKey> {
-    if (name === self) throw new NodeError("cannot import key with name 'self'");
+    if (name === self) throw failure("KEY_NAME_INVALID", { reason: "cannot import key with name 'self'" });
     return this.#add(name, decodeKey(bytes));
   }
 
   /** Renames a key. With `force`, an existing key of the new name is replaced. */
   async rename(was: string, now: string, force: boolean): Promise<NamedKey & { readonly overwritten: boolean }> {
-    if (was === self) throw new NodeError("cannot rename key with name 'self'");
-    if (now === self) throw new NodeError("cannot overwrite key with name 'self'");
+    if (was === self) throw failure("KEY_NAME_INVALID", { reason: "cannot rename key with name 'self'" });
+    if (now === self) throw failure("KEY_NAME_INVALID", { reason: "cannot overwrite key with name 'self'" });
     return this.#change(async () => {
       const key = await this.#require(was);
       if (was === now) return { name: now, id: key.id, overwritten: false };
       this.#holder.requireName(now);
       const overwritten = (await this.#read(now)) !== undefined;
       const done = overwritten && !force ? "taken" : await this.#holder.rename(was, now, force);
-      if (done === "taken") throw new NodeError("key by that name already exists, refusing to overwrite");
+      if (done === "taken")
+        throw failure("KEY_EXISTS", { reason: "key by that name already exists, refusing to overwrite" });
       if (done === "missing") throw unknown(was);
       return { name: now, id: key.id, overwritten };
     });
   }
 
   async remove(name: string): Promise<NamedKey> {
-    if (name === self) throw new NodeError("cannot remove key with name 'self'");
+    if (name === self) throw failure("KEY_NAME_INVALID", { reason: "cannot remove key with name 'self'" });
     return this.#change(async () => {
       const { id } = await this.#require(name);
       if (!(await this.#holder.remove(name))) throw unknown(name);
@@ -125,9 +126,11 @@ export class Keystore {
     try {
       return bytes && decodeKey(bytes);
     } catch (error) {
-      throw new NodeError(`${this.#holder.describe(name)} cannot be read: ${(error as Error).message}`, {
-        cause: error,
-      });
+      throw failure(
+        "KEY_UNREADABLE",
+        { reason: `${this.#holder.describe(name)} cannot be read: ${(error as Error).message}` },
+        error,
+      );
     }
   }
 

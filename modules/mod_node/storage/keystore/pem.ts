@@ -1,6 +1,6 @@
 /** Private keys in PEM (PKCS #8), the format of programs other than libp2p. */
 import { createECDH, createPrivateKey, type JsonWebKey, type KeyObject } from "node:crypto";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { KEY_TYPES, keyParts, keyProtobuf } from "./key.ts";
 
 /**
@@ -10,8 +10,10 @@ import { KEY_TYPES, keyParts, keyProtobuf } from "./key.ts";
  */
 export function keyOfPem(text: string): Uint8Array {
   const [block, type] = /-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/.exec(text) ?? [];
-  if (block === undefined) throw new NodeError(`PEM block not found in input data:\n${text.trimEnd()}`);
-  if (type !== "PRIVATE KEY") throw new NodeError(`expected PRIVATE KEY type in PEM block but got: ${type}`);
+  if (block === undefined)
+    throw failure("KEY_INVALID", { reason: `PEM block not found in input data:\n${text.trimEnd()}` });
+  if (type !== "PRIVATE KEY")
+    throw failure("KEY_INVALID", { reason: `expected PRIVATE KEY type in PEM block but got: ${type}` });
   const key = parsed(block);
   if (key.asymmetricKeyType === "ed25519") {
     const { d = "", x = "" } = key.export({ format: "jwk" });
@@ -26,7 +28,7 @@ export function keyOfPem(text: string): Uint8Array {
   if (key.asymmetricKeyType === "ec") {
     return keyProtobuf(KEY_TYPES.ecdsa, key.export({ format: "der", type: "sec1" }));
   }
-  throw new NodeError("converting std Go key to libp2p key: invalid or unsupported key type");
+  throw failure("KEY_INVALID", { reason: "converting std Go key to libp2p key: invalid or unsupported key type" });
 }
 
 /**
@@ -62,6 +64,6 @@ function parsed(text: string): KeyObject {
   try {
     return createPrivateKey(text);
   } catch (error) {
-    throw new NodeError(`parsing PKCS8 format: ${(error as Error).message}`, { cause: error });
+    throw failure("KEY_INVALID", { reason: `parsing PKCS8 format: ${(error as Error).message}` }, error);
   }
 }

@@ -2,7 +2,7 @@
  * Gives the node a new identity, as `ipfs key rotate` does. The new identity takes effect at the
  * next start.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
 import type { ConfigFile } from "../repo/config.ts";
 import { decodeKey, generateKey, identityOf, type KeyOptions } from "./key.ts";
@@ -21,9 +21,10 @@ export async function rotateIdentity(
   form: KeyOptions,
 ): Promise<void> {
   if (keepAs === undefined || keepAs === "") {
-    throw new NodeError("keystore name for backing up old key must be provided");
+    throw failure("OPTION_INVALID", { reason: "keystore name for backing up old key must be provided" });
   }
-  if (keepAs === self) throw new NodeError("keystore name for back up cannot be named 'self'");
+  if (keepAs === self)
+    throw failure("KEY_NAME_INVALID", { reason: "keystore name for back up cannot be named 'self'" });
   const identity = identityOf(await freshKey(form));
   await config.replaceIdentity(async ({ PrivKey }) => {
     await keepOld(keys, keepAs, PrivKey);
@@ -33,20 +34,26 @@ export async function rotateIdentity(
 
 async function freshKey(form: KeyOptions) {
   if (form.type.toLowerCase() === "ed25519" && form.size !== undefined) {
-    throw new NodeError("creating identity (number of key bits does not apply when using ed25519 keys)");
+    throw failure("OPTION_CONFLICT", {
+      reason: "creating identity (number of key bits does not apply when using ed25519 keys)",
+    });
   }
   return generateKey(form).catch((error: Error) => {
-    throw new NodeError(`creating identity (${error.message})`, { cause: error });
+    throw failure("IDENTITY_NOT_ROTATED", { reason: `creating identity (${error.message})` }, error);
   });
 }
 
 async function keepOld(keys: Keystore, name: string, secret: string): Promise<void> {
   try {
     if ((await keys.get(name)) !== undefined) {
-      throw new NodeError("key by that name already exists, refusing to overwrite");
+      throw failure("KEY_EXISTS", { reason: "key by that name already exists, refusing to overwrite" });
     }
     await keys.import(name, decodeKey(decodeBase64(secret)).bytes);
   } catch (error) {
-    throw new NodeError(`saving old key in keystore (${(error as Error).message})`, { cause: error });
+    throw failure(
+      "IDENTITY_NOT_ROTATED",
+      { reason: `saving old key in keystore (${(error as Error).message})` },
+      error,
+    );
   }
 }

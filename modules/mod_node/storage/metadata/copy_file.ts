@@ -6,7 +6,7 @@ import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { syncFolder } from "../repo/atomic_file.ts";
 
 export type Entry = readonly [key: string, value: Uint8Array];
@@ -92,7 +92,7 @@ function headerOf(text: string): CopyHeader | undefined {
  */
 export async function* readCopy(path: string): AsyncGenerator<Entry, void, undefined> {
   const hash = createHash("sha256");
-  const damaged = (reason: string) => new NodeError(`the copy of the metadata in ${path} is damaged: ${reason}`);
+  const damaged = (reason: string) => failure("METADATA_COPY_DAMAGED", { path, reason });
   let count = -1;
   let last: string | undefined;
   for await (const text of linesOf(path)) {

@@ -1,6 +1,6 @@
 /** Changes on top of a reader: the transactions of both metadata stores. */
 import { Buffer } from "node:buffer";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { KeyRange, MetadataReader, MetadataWriter } from "./store.ts";
 
 /** Maximum bytes of a key, a limit of LMDB. */
@@ -13,7 +13,9 @@ const MAX_KEY = 1978;
 export function keyBytes(key: string): Buffer {
   const bytes = Buffer.from(key);
   if (bytes.length === 0 || bytes.length > MAX_KEY || !key.isWellFormed()) {
-    throw new NodeError(`a metadata key is 1 to ${MAX_KEY} bytes of well-formed text, not ${JSON.stringify(key)}`);
+    throw failure("METADATA_KEY_INVALID", {
+      reason: `a metadata key is 1 to ${MAX_KEY} bytes of well-formed text, not ${JSON.stringify(key)}`,
+    });
   }
   return bytes;
 }

@@ -4,7 +4,7 @@
  */
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError, reworded } from "../../util/errors.ts";
 import { readPlainFile, readPlainText } from "../plain_file.ts";
 import { uniqueName, writeAtomically } from "./atomic_file.ts";
 import { AUTO, type AutoValues, autoKeys, autoValues, withoutAuto } from "./auto_values.ts";
@@ -105,7 +105,7 @@ export class ConfigFile {
       return config;
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
-      throw new NodeError(`${error.message}: fix ${path}, or restore a backup of it`, { cause: error });
+      throw reworded(error, `${error.message}: fix ${path}, or restore a backup of it`);
     }
   }
 
@@ -195,7 +195,7 @@ export class ConfigFile {
         // A file that is being written may contain `{}` or `null` for a moment. A new identity
         // takes effect at the next start.
         if (identityOf(read.typed).PrivKey === "" && identityOf(this.#typed).PrivKey !== "") {
-          throw new NodeError("identity was not set in config");
+          throw failure("IDENTITY_INVALID", { reason: "identity was not set in config" });
         }
         this.#take(read, text);
       }
@@ -314,7 +314,7 @@ export class ConfigFile {
       readIdentity(identityOf(edited.typed));
       await this.#change(async () => {
         if ((await readPlainText(this.path)) !== before) {
-          throw new NodeError("the config was changed while it was edited: edit it again");
+          throw failure("CONFIG_CHANGED");
         }
         await this.#write(edited);
       });

@@ -2,7 +2,7 @@
  * Documents of the configuration: reads them from text, returns and changes values, and checks that
  * the node can start with them.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { readPlainText } from "../plain_file.ts";
 import { readIdentity } from "./identity.ts";
@@ -65,7 +65,7 @@ function parseDocument(text: string): JsonObject {
     document = parseJson(text);
   } catch (error) {
     const reason = text.trim() === "" ? "EOF" : (error as Error).message;
-    throw new NodeError(`failure to decode config: ${reason}`, { cause: error });
+    throw failure("CONFIG_INVALID", { reason: `failure to decode config: ${reason}` }, error);
   }
   // The decoder refuses other values with the text of go-ipfs.
   return isObject(document) ? document : decodeConfig(document);
@@ -75,7 +75,7 @@ export function shownAt(document: JsonObject, path: string, rules?: ConfigRules)
   try {
     return sorted(getAt(document, path, rules));
   } catch (error) {
-    throw new NodeError(`failed to get config value: ${quote((error as Error).message)}`);
+    throw failure("CONFIG_KEY_NOT_FOUND", { reason: `failed to get config value: ${quote((error as Error).message)}` });
   }
 }
 
@@ -117,7 +117,8 @@ function requireKey(path: string): void {
 const isKnown = (path: string): boolean =>
   Object.keys(configKeys).some((each) => each === path || each.startsWith(`${path}.`) || path.startsWith(`${each}.`));
 
-const notSet = (reason: string) => new NodeError(`failed to set config value: ${reason} (maybe use --json?)`);
+const notSet = (reason: string) =>
+  failure("CONFIG_INVALID", { reason: `failed to set config value: ${reason} (maybe use --json?)` });
 
 /**
  * Refuses to create unknown keys in known sections. Existing unknown keys may be changed.
@@ -145,7 +146,7 @@ export function decodeReplacement(text: string): { tree: JsonTree; typed: Docume
     const tree = parseTree(text);
     return { tree, typed: decodeConfig(plainOf(tree)) };
   } catch (error) {
-    throw new NodeError("failed to decode file as config", { cause: error });
+    throw failure("CONFIG_INVALID", { reason: "failed to decode file as config" }, error);
   }
 }
 
@@ -164,9 +165,13 @@ export function requireOwnId(typed: Document): void {
   try {
     readIdentity(identityOf(typed));
   } catch (error) {
-    throw new NodeError(
-      "cannot set Identity.PeerID to a value that does not match the node's private key; use 'ipfs key rotate' to change the node identity",
-      { cause: error },
+    throw failure(
+      "CONFIG_CHANGE_REFUSED",
+      {
+        reason:
+          "cannot set Identity.PeerID to a value that does not match the node's private key; use 'ipfs key rotate' to change the node identity",
+      },
+      error,
     );
   }
 }
@@ -177,10 +182,11 @@ export function requireOwnId(typed: Document): void {
  */
 export function requireStart(before: Document, after: Document): void {
   const refuse = (reason: string) =>
-    new NodeError(
-      `this config was refused, because the node would not start with it: ${reason}. ` +
+    failure("CONFIG_CHANGE_REFUSED", {
+      reason:
+        `this config was refused, because the node would not start with it: ${reason}. ` +
         "Edit the output of config/show instead",
-    );
+    });
   try {
     readIdentity(identityOf(after));
   } catch (error) {

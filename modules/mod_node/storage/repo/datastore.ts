@@ -2,7 +2,7 @@
  * The stores of a repo: `Datastore.Spec`, and the part of it that describes the data on the disk.
  */
 import { resolve } from "node:path";
-import { NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import { kuboRepoVersions } from "../../util/version.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
@@ -26,17 +26,19 @@ export function diskSpec(spec: JsonObject): string {
 
 function diskSettings(spec: JsonObject): JsonObject {
   const { type, mounts, child } = spec;
-  if (typeof type !== "string") throw new NodeError("'type' field missing or not a string");
+  if (typeof type !== "string") throw failure("DATASTORE_INVALID", { reason: "'type' field missing or not a string" });
   if (type === "measure" || type === "log") {
-    if (!isObject(child)) throw new NodeError("'child' field is missing or not a map");
+    if (!isObject(child)) throw failure("DATASTORE_INVALID", { reason: "'child' field is missing or not a map" });
     return diskSettings(child);
   }
   if (type === "mount") {
-    if (!Array.isArray(mounts)) throw new NodeError("'mounts' field is missing or not an array");
+    if (!Array.isArray(mounts))
+      throw failure("DATASTORE_INVALID", { reason: "'mounts' field is missing or not an array" });
     return { mounts: mounts.map(mounted).sort(deepestFirst), type };
   }
   const diskSettingNames = engines.get(type);
-  if (diskSettingNames === undefined) throw new NodeError(`unknown datastore type: ${type}`);
+  if (diskSettingNames === undefined)
+    throw failure("DATASTORE_UNSUPPORTED", { reason: `unknown datastore type: ${type}` });
   return Object.fromEntries(diskSettingNames.map((key) => [key, spec[key]]));
 }
 
@@ -47,9 +49,9 @@ interface Mounted extends JsonObject {
 const deepestFirst = (one: Mounted, other: Mounted) => (one.mountpoint < other.mountpoint ? 1 : -1);
 
 function mounted(mount: unknown): Mounted {
-  if (!isObject(mount)) throw new NodeError("expected map for mountpoint");
+  if (!isObject(mount)) throw failure("DATASTORE_INVALID", { reason: "expected map for mountpoint" });
   const { mountpoint } = mount;
-  if (typeof mountpoint !== "string") throw new NodeError("no 'mountpoint' on mount");
+  if (typeof mountpoint !== "string") throw failure("DATASTORE_INVALID", { reason: "no 'mountpoint' on mount" });
   const entries = Object.entries({ ...diskSettings(mount), mountpoint });
   return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1))) as unknown as Mounted;
 }
@@ -148,19 +150,22 @@ function metadataPaths(
 function unknownStore(mountpoint: string, type: unknown): NodeError {
   const found = typeof type === "string" ? type : "nothing";
   if (type === "badgerds") {
-    return new NodeError(
-      `this node cannot open a repo with ${mountpoint} in badgerds: make a repo with \`ipfs init --profile=flatfs\` of Kubo, ` +
+    return failure("DATASTORE_UNSUPPORTED", {
+      reason:
+        `this node cannot open a repo with ${mountpoint} in badgerds: make a repo with \`ipfs init --profile=flatfs\` of Kubo, ` +
         "copy the pinned content with `ipfs dag export` and `ipfs dag import`, and use the new repo.",
-    );
+    });
   }
   if (type === "pebbleds") {
-    return new NodeError(
-      `this node cannot make a repo with ${mountpoint} in pebbleds, it can only open those that Kubo has made: leave out the profile, so that ` +
+    return failure("DATASTORE_UNSUPPORTED", {
+      reason:
+        `this node cannot make a repo with ${mountpoint} in pebbleds, it can only open those that Kubo has made: leave out the profile, so that ` +
         "blocks are stored in segments, or make the repo with `ipfs init --profile=pebbleds` of Kubo.",
-    );
+    });
   }
-  return new NodeError(
-    `this node cannot open a repo with ${mountpoint} in ${found}: it stores /blocks in segments or flatfs, and / in ` +
+  return failure("DATASTORE_UNSUPPORTED", {
+    reason:
+      `this node cannot open a repo with ${mountpoint} in ${found}: it stores /blocks in segments or flatfs, and / in ` +
       "lmdb or, like go-ipfs, in levelds; in a repo of Kubo, / or everything may be in pebbleds. Convert the repo with ipfs-ds-convert, or use another folder.",
-  );
+  });
 }

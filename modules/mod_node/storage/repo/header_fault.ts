@@ -1,6 +1,6 @@
 /** Checks whether headers of the configuration can be sent. */
 import { isDeepStrictEqual } from "node:util";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type Document, valueAt } from "./schema.ts";
 
 /** A token as HTTP defines it. */
@@ -45,6 +45,7 @@ export function requireSendableHeaders(next: Document, before: Document): void {
   for (const [name, values] of Object.entries(headersOf(next))) {
     if (Object.hasOwn(old, name) && isDeepStrictEqual(old[name], values)) continue;
     const fault = headerFault(name, values ?? []);
-    if (fault !== undefined) throw new NodeError(`API.HTTPHeaders.${JSON.stringify(name)}: ${fault}`);
+    if (fault !== undefined)
+      throw failure("CONFIG_INVALID", { reason: `API.HTTPHeaders.${JSON.stringify(name)}: ${fault}` });
   }
 }

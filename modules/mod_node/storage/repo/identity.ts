@@ -7,7 +7,7 @@ import {
 } from "@libp2p/crypto/keys";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
 
 export type PrivateKey = ReturnType<typeof privateKeyFromProtobuf>;
@@ -37,12 +37,14 @@ export async function createIdentity(): Promise<IdentityConfig> {
  * or they do not belong together
  */
 export function readIdentity({ PeerID, PrivKey = "" }: { PeerID: string; PrivKey?: string | undefined }): Identity {
-  if (PeerID === "") throw new NodeError("identity was not set in config (was 'ipfs init' run?)");
+  if (PeerID === "")
+    throw failure("IDENTITY_INVALID", { reason: "identity was not set in config (was 'ipfs init' run?)" });
   const named = readPeerId(PeerID);
-  if (PrivKey === "") throw new NodeError(`missing private key for node ID: ${PeerID}`);
+  if (PrivKey === "") throw failure("IDENTITY_INVALID", { reason: `missing private key for node ID: ${PeerID}` });
   const privateKey = readKey(PrivKey);
   const peerId = peerIdFromPrivateKey(privateKey);
-  if (!peerId.equals(named)) throw new NodeError(`private key in config does not match id: ${named} != ${peerId}`);
+  if (!peerId.equals(named))
+    throw failure("IDENTITY_INVALID", { reason: `private key in config does not match id: ${named} != ${peerId}` });
   return { peerId, privateKey };
 }
 
@@ -50,7 +52,7 @@ function readPeerId(text: string): PeerId {
   try {
     return parsePeerId(text);
   } catch (error) {
-    throw new NodeError(`peer ID invalid: ${(error as Error).message}`, { cause: error });
+    throw failure("IDENTITY_INVALID", { reason: `peer ID invalid: ${(error as Error).message}` }, error);
   }
 }
 
@@ -59,7 +61,11 @@ function readKey(text: string): PrivateKey {
   try {
     return privateKeyFromProtobuf(bytes);
   } catch (error) {
-    throw new NodeError(`the private key in the config cannot be read: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "IDENTITY_INVALID",
+      { reason: `the private key in the config cannot be read: ${(error as Error).message}` },
+      error,
+    );
   }
 }
 

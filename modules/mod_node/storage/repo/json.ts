@@ -1,5 +1,5 @@
 /** JSON as the configuration file uses it: with the error texts and the formatting of Go. */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { JsonReader } from "../../util/go/json.ts";
 import { goJson } from "../../util/go/text.ts";
 
@@ -78,8 +78,9 @@ export function getAt(document: unknown, path: string, rules: ConfigRules = "0.9
   let value = document;
   for (const [at, name] of names.entries()) {
     const above = names.slice(0, at).join(".");
-    if (!isObject(value)) throw new NodeError(`${above} key is not a map`);
-    if (!Object.hasOwn(value, name)) throw new NodeError(missing[rules](above, names.slice(0, at + 1).join(".")));
+    if (!isObject(value)) throw failure("CONFIG_KEY_NOT_FOUND", { reason: `${above} key is not a map` });
+    if (!Object.hasOwn(value, name))
+      throw failure("CONFIG_KEY_NOT_FOUND", { reason: missing[rules](above, names.slice(0, at + 1).join(".")) });
     value = value[name];
   }
   return value;
@@ -95,7 +96,8 @@ export function setAt(document: JsonObject, path: string, value: unknown): JsonO
 
 function put(document: unknown, names: readonly string[], at: number, value: unknown): unknown {
   if (at === names.length) return value;
-  if (!isObject(document)) throw new NodeError(`${names.slice(0, at).join(".")} key is not a map`);
+  if (!isObject(document))
+    throw failure("CONFIG_KEY_NOT_FOUND", { reason: `${names.slice(0, at).join(".")} key is not a map` });
   const name = names[at] as string;
   const inner = Object.hasOwn(document, name) ? (document[name] ?? {}) : {};
   return { ...document, [name]: put(inner, names, at + 1, value) };

@@ -2,7 +2,7 @@
  * A JSON document that preserves its formatting when parts of it are changed: objects keep the
  * order of their keys, and numbers and texts keep their notation. The layout is Go's.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { goJson } from "../../util/go/text.ts";
 import { isObject, type JsonObject, parseJson, sorted } from "./json.ts";
 
@@ -47,7 +47,7 @@ class TreeReader {
   }
 
   value(depth: number): JsonTree {
-    if (depth > MAX_DEPTH) throw new NodeError(`more than ${MAX_DEPTH} levels`);
+    if (depth > MAX_DEPTH) throw failure("JSON_INVALID", { reason: `more than ${MAX_DEPTH} levels` });
     const token = this.#next();
     if (token === "{") return { kind: "object", entries: this.#until("}", () => this.#entry(depth)) };
     if (token === "[") return { kind: "list", items: this.#until("]", () => this.value(depth + 1)) };

@@ -12,7 +12,7 @@
  */
 import { open, rm, stat } from "node:fs/promises";
 import type { DatabaseSync } from "node:sqlite";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 export interface KernelLock {
   /**
@@ -98,7 +98,7 @@ function lock(path: string): DatabaseSync | "busy" | "unsupported" {
     const primary = errcode & 0xff;
     if (primary === BUSY) return "busy";
     if (primary === IO_ERROR || primary === PROTOCOL) return "unsupported";
-    throw new NodeError(`${path} cannot be locked: ${(error as Error).message}`, { cause: error });
+    throw failure("REPO_NOT_WRITABLE", { reason: `${path} cannot be locked: ${(error as Error).message}` }, error);
   }
 }
 

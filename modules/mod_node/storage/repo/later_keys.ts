@@ -2,7 +2,7 @@
  * Keys of Kubo for settings that version 0.9 has under other names. When a configuration has such a
  * key, it overrides the older one. The table on the reference page is generated from this one.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import type { ConfigPath, ConfigValue } from "./schema.ts";
 import { duration, flag, type Kind, optionalText } from "./value_kinds.ts";
@@ -104,7 +104,11 @@ function decoded(kind: Kind, path: string, value: unknown): unknown {
   try {
     return kind.decode(value, { struct: names[0] as string, path: names.slice(1) }, kind.zero);
   } catch (error) {
-    throw new NodeError(`failure to decode config: ${path}: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "CONFIG_INVALID",
+      { reason: `failure to decode config: ${path}: ${(error as Error).message}` },
+      error,
+    );
   }
 }
 

@@ -65,7 +65,11 @@ export async function lockRepo(folder: string, options: LockOptions = {}): Promi
     }
   } catch (error) {
     if (NodeError.is(error)) throw error;
-    throw new NodeError(`the repo ${folder} cannot be written to: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "REPO_NOT_WRITABLE",
+      { reason: `the repo ${folder} cannot be written to: ${(error as Error).message}` },
+      error,
+    );
   }
 }
 
@@ -82,7 +86,7 @@ async function refusal(folder: string): Promise<NodeError> {
   const error = failure("REPO_LOCKED", { path: join(folder, lockName) });
   const found = await readLease(join(folder, leaseName));
   if (found === undefined || found.holder.space === (await surroundings()).space) return error;
-  return new NodeError(`${error.message}: ${await textOf(found)}`, { code: "REPO_LOCKED" });
+  return new NodeError("REPO_LOCKED", `${error.message}: ${await textOf(found)}`);
 }
 
 /**

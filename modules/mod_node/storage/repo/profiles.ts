@@ -1,6 +1,6 @@
 /** Profiles: named changes of the configuration. */
 import { createServer } from "node:net";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { AUTO } from "./auto_values.ts";
 import {
   badgerSpec,
@@ -197,7 +197,7 @@ export const isProfile = (name: string): boolean => Object.hasOwn(profiles, name
  */
 export function profileNamed(name: string): Profile {
   const found = isProfile(name) ? profiles[name] : undefined;
-  if (found === undefined) throw new NodeError(`${name} is not a profile`);
+  if (found === undefined) throw failure("CONFIG_PROFILE_UNKNOWN", { name });
   return found;
 }
 
@@ -215,6 +215,7 @@ async function freePort(): Promise<number> {
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, resolve));
   const address = server.address();
   await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new NodeError("there is no free port");
+  if (address === null || typeof address === "string")
+    throw failure("LISTEN_FAILED", { reason: "there is no free port" });
   return address.port;
 }

@@ -4,7 +4,7 @@
  */
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError, reworded } from "../../util/errors.ts";
 import { kuboRepoVersions, repoVersion } from "../../util/version.ts";
 import { readPlainText } from "../plain_file.ts";
 import { keepPrivate, PRIVATE_FOLDER } from "../private_files.ts";
@@ -87,7 +87,7 @@ export async function openRepo(folder: string, options: RepoOptions = {}): Promi
   const path = resolve(folder);
   const data = resolve(options.data ?? path);
   const { init = true } = options;
-  if (!init && !(await isRepo(path))) throw new NodeError(`no IPFS repo found in ${path}.\nplease run: 'ipfs init'`);
+  if (!init && !(await isRepo(path))) throw failure("REPO_NOT_FOUND", { path });
   const lost = Promise.withResolvers<void>();
   const { onNotice } = options;
   const lock = await lockFolders(data === path ? [path] : [path, data], { onNotice, onLost: lost.resolve });
@@ -174,7 +174,7 @@ async function nameCopies(path: string, error: unknown): Promise<never> {
   const copies = (await readdir(path)).filter((name) => name.startsWith(copyPrefix)).sort();
   if (copies.length === 0 || !NodeError.is(error)) throw error;
   const remedy = `${join(path, "config")} has backups next to it: ${copies.join(", ")}. Restore one of them`;
-  throw new NodeError(`${error.message}. ${remedy}`, { cause: error });
+  throw reworded(error, `${error.message}. ${remedy}`);
 }
 
 /**
@@ -227,7 +227,11 @@ async function makeFolder(path: string): Promise<void> {
   try {
     await makeFolders(path, PRIVATE_FOLDER);
   } catch (error) {
-    throw new NodeError(`the repo ${path} cannot be made: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "REPO_NOT_WRITABLE",
+      { reason: `the repo ${path} cannot be made: ${(error as Error).message}` },
+      error,
+    );
   }
 }
 
@@ -271,10 +275,11 @@ async function refuseLostConfig(path: string): Promise<void> {
     if ((await readdir(join(path, name)).catch(() => [])).length > 0) found.push(name);
   }
   if (found.length === 0) return;
-  throw new NodeError(
-    `${path} has the data of a repo (${found.join(", ")}) and no file \`config\`, which has its identity. Restore that file ` +
+  throw failure("REPO_INVALID", {
+    reason:
+      `${path} has the data of a repo (${found.join(", ")}) and no file \`config\`, which has its identity. Restore that file ` +
       "from a backup. For a new repo, name another folder, or move these folders away",
-  );
+  });
 }
 
 /** The configuration of a new repo. */
@@ -323,9 +328,9 @@ export const halfCopied = (path: string): Promise<string | undefined> =>
 async function refuseHalfCopied(path: string): Promise<void> {
   const from = await halfCopied(path);
   if (from === undefined) return;
-  throw new NodeError(
-    `${path} is an incomplete copy of ${from}: complete it with \`modhost node migrate\`, or remove the folder`,
-  );
+  throw failure("REPO_INVALID", {
+    reason: `${path} is an incomplete copy of ${from}: complete it with \`modhost node migrate\`, or remove the folder`,
+  });
 }
 
 /**
@@ -345,38 +350,47 @@ function identityIn(document: Document): IdentityConfig | undefined {
  */
 async function requireVersion(path: string): Promise<string> {
   const text = await readPlainText(join(path, "version")).catch(() => undefined);
-  if (text === undefined) throw new NodeError(`the repo ${path} has no file \`version\`: it is too old for this node`);
+  if (text === undefined)
+    throw failure("REPO_VERSION_UNSUPPORTED", {
+      reason: `the repo ${path} has no file \`version\`: it is too old for this node`,
+    });
   const version = text.trim();
-  if (!/^\d+$/.test(version)) throw new NodeError("invalid data in repo version file");
+  if (!/^\d+$/.test(version)) throw failure("REPO_INVALID", { reason: "invalid data in repo version file" });
   if (version === repoVersion || kuboRepoVersions.includes(version)) return version;
   if (Number(version) > Number(kuboRepoVersions.at(-1))) {
-    throw new NodeError(
-      `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
+    throw failure("REPO_VERSION_UNSUPPORTED", {
+      reason:
+        `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
         `The repo ${path} was made by a later program: update this one, or use another folder.`,
-    );
+    });
   }
   if (Number(version) > Number(repoVersion)) {
-    throw new NodeError(
-      `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
+    throw failure("REPO_VERSION_UNSUPPORTED", {
+      reason:
+        `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
         `Of later ones this node opens ${kuboRepoVersions.join(", ")}: let Kubo 0.43 migrate the repo ${path}, or use another folder.`,
-    );
+    });
   }
-  throw new NodeError(
-    `ipfs repo needs migration: ${path} has version ${version}, this node needs ${repoVersion}. ` +
+  throw failure("REPO_VERSION_UNSUPPORTED", {
+    reason:
+      `ipfs repo needs migration: ${path} has version ${version}, this node needs ${repoVersion}. ` +
       "Migrate it with the program that made it, or use another folder.",
-  );
+  });
 }
 
 async function requireStores(path: string, version: string, config: ConfigFile): Promise<StorePaths> {
   if (config.value("Datastore.Type") !== "" || config.value("Datastore.Path") !== "") {
-    throw new NodeError("old style datatstore config detected");
+    throw failure("DATASTORE_INVALID", { reason: "old style datatstore config detected" });
   }
   const spec = config.value("Datastore.Spec");
-  if (spec === null) throw new NodeError("required Datastore.Spec entry missing from config file");
+  if (spec === null)
+    throw failure("DATASTORE_INVALID", { reason: "required Datastore.Spec entry missing from config file" });
   const wanted = diskSpec(spec);
   const found = (await readPlainText(join(path, "datastore_spec"))).trim();
   if (found !== wanted) {
-    throw new NodeError(`datastore configuration of '${found}' does not match what is on disk '${wanted}'`);
+    throw failure("DATASTORE_INVALID", {
+      reason: `datastore configuration of '${found}' does not match what is on disk '${wanted}'`,
+    });
   }
   return storePaths(spec, version);
 }

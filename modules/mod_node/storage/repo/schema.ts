@@ -2,7 +2,7 @@
  * All keys of the configuration with kind, initial value and meaning. The document of a new repo,
  * the decoder and the reference page are derived from this table.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { autoConfKeys } from "./autoconf/keys.ts";
 import { type ConfigKey, experiment, key, laterSections, structNames } from "./config_key.ts";
 import { bootstrapPeers, defaultAddresses, defaultSpec } from "./defaults.ts";
@@ -388,7 +388,7 @@ export function decodeConfig(value: unknown): Document {
   try {
     return whole.decode(value, { struct: "Config", path: [] }, whole.zero);
   } catch (error) {
-    throw new NodeError(`failure to decode config: ${(error as Error).message}`, { cause: error });
+    throw failure("CONFIG_INVALID", { reason: `failure to decode config: ${(error as Error).message}` }, error);
   }
 }
 

@@ -1,5 +1,5 @@
 /** Keys of the configuration that the API never shows or changes. */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { getAt, isObject, type JsonObject } from "./json.ts";
 import { type Document, decodeConfig, valueAt } from "./schema.ts";
 import type { RemoteService } from "./value_structs.ts";
@@ -18,11 +18,11 @@ const same = (pattern: string, name: string) => pattern === "*" || pattern.toLow
  */
 export function requireShown(path: string): void {
   if (["identity", "identity.privkey"].includes(path.toLowerCase())) {
-    throw new NodeError("cannot show or change private key through API");
+    throw failure("CONFIG_SECRET", { reason: "cannot show or change private key through API" });
   }
   const names = path.split(".");
   if (serviceKeys.every((pattern, at) => at >= names.length || same(pattern, names[at] as string))) {
-    throw new NodeError("cannot show or change pinning services credentials");
+    throw failure("CONFIG_SECRET", { reason: "cannot show or change pinning services credentials" });
   }
 }
 
@@ -60,7 +60,8 @@ type Services = Readonly<Record<string, RemoteService>>;
  */
 export function keepSecrets(next: Document, before: JsonObject): Document {
   const { Identity, Pinning, API } = next as Readonly<Record<"Identity" | "Pinning" | "API", JsonObject>>;
-  if (valueAt(next, privateKeyPath) !== "") throw new NodeError("setting private key with API is not supported");
+  if (valueAt(next, privateKeyPath) !== "")
+    throw failure("CONFIG_SECRET", { reason: "setting private key with API is not supported" });
   const services = keepServices(
     valueAt(next, "Pinning.RemoteServices"),
     valueAt(decodeConfig(before), "Pinning.RemoteServices"),
@@ -82,9 +83,9 @@ function privateKeyOf(document: JsonObject): string {
   try {
     key = getAt(document, privateKeyPath);
   } catch {
-    throw new NodeError("failed to get PrivKey");
+    throw failure("IDENTITY_INVALID", { reason: "failed to get PrivKey" });
   }
-  if (typeof key !== "string") throw new NodeError("private key in config was not a string");
+  if (typeof key !== "string") throw failure("IDENTITY_INVALID", { reason: "private key in config was not a string" });
   return key;
 }
 
@@ -92,14 +93,16 @@ function keepServices(next: Services | null, before: Services | null): Services 
   const old = before ?? {};
   const names = Object.keys(next ?? {});
   if (names.length !== Object.keys(old).length || names.some((name) => !Object.hasOwn(old, name))) {
-    throw new NodeError("cannot add or remove remote pinning services with 'config replace'");
+    throw failure("CONFIG_SECRET", { reason: "cannot add or remove remote pinning services with 'config replace'" });
   }
   if (next === null) return null;
   const services = Object.entries(next).map(([name, service]) => {
     const { API } = old[name] as RemoteService;
     const { Key, Endpoint } = service.API;
     if (Key !== "" || (Endpoint !== "" && Endpoint !== API.Endpoint)) {
-      throw new NodeError("cannot change remote pinning services api info with `config replace`");
+      throw failure("CONFIG_SECRET", {
+        reason: "cannot change remote pinning services api info with `config replace`",
+      });
     }
     return [name, { ...service, API }] as const;
   });

@@ -4,7 +4,7 @@
  */
 
 import { parsePeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import { formatDuration, parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
 import { parseSize } from "../../util/size.ts";
@@ -39,7 +39,7 @@ const wordFor = (value: unknown): string =>
 
 export function mismatch(value: unknown, type: string, { struct, path }: ValuePath, word = wordFor(value)): NodeError {
   const into = path.length === 0 ? "value" : `struct field ${struct}.${path.join(".")}`;
-  return new NodeError(`json: cannot unmarshal ${word} into Go ${into} of type ${type}`);
+  return failure("CONFIG_INVALID", { reason: `json: cannot unmarshal ${word} into Go ${into} of type ${type}` });
 }
 
 /** Declares a kind of plain value. Null leaves the previous value unchanged. */
@@ -136,7 +136,9 @@ export const flag: Kind<boolean | null> = {
   decode(value) {
     if (value === null || typeof value === "boolean") return value;
     const shown = quote(JSON.stringify(value));
-    throw new NodeError(`failed to unmarshal ${shown} into a flag: must be null/undefined, true, or false`);
+    throw failure("CONFIG_INVALID", {
+      reason: `failed to unmarshal ${shown} into a flag: must be null/undefined, true, or false`,
+    });
   },
 };
 
@@ -166,7 +168,7 @@ export const count: Kind<number | null> = {
   decode(value, at) {
     if (value === null) return null;
     const number = int64.decode(value, at, 0);
-    if (number < 0) throw new NodeError(`a number of at least 0 is expected: ${number} < 0`);
+    if (number < 0) throw failure("CONFIG_INVALID", { reason: `a number of at least 0 is expected: ${number} < 0` });
     return number;
   },
 };
@@ -178,9 +180,9 @@ export const priority: Kind<number | false | null> = {
   zero: null,
   decode(value, at) {
     if (value === null || value === false) return value;
-    if (value === true) throw new NodeError("'true' is not a valid priority");
+    if (value === true) throw failure("CONFIG_INVALID", { reason: "'true' is not a valid priority" });
     const number = int64.decode(value, at, 0);
-    if (number <= 0) throw new NodeError(`priority must be positive: ${number} <= 0`);
+    if (number <= 0) throw failure("CONFIG_INVALID", { reason: `priority must be positive: ${number} <= 0` });
     return number;
   },
 };
@@ -194,7 +196,7 @@ export const natMode: Kind<string> = {
   decode(value, at, before) {
     if (value === null) return before;
     if (typeof value !== "string") throw mismatch(value, natMode.type, at);
-    if (!modes.has(value)) throw new NodeError(`unknown autonat mode: ${value}`);
+    if (!modes.has(value)) throw failure("CONFIG_INVALID", { reason: `unknown autonat mode: ${value}` });
     return value;
   },
 };
@@ -297,7 +299,7 @@ export const peerAddresses: Kind<PeerAddresses> = {
     const addresses = list(text).decode(field("addrs"), at, null) ?? [];
     for (const address of addresses) {
       if (address.startsWith("/")) continue;
-      throw new NodeError(`failed to parse multiaddr ${quote(address)}: must begin with /`);
+      throw failure("CONFIG_INVALID", { reason: `failed to parse multiaddr ${quote(address)}: must begin with /` });
     }
     return { ID: parsePeerId(id).toString(), Addrs: addresses };
   },

@@ -4,7 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, randomBytes, scrypt } from "node:crypto";
 import { promisify } from "node:util";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { keyFile, keyNameOf, requireKeyName } from "../keystore/key_files.ts";
 import type { KeyHolder } from "../keystore/key_holder.ts";
 import { prefixedStore } from "../metadata/prefixed_store.ts";
@@ -87,7 +87,11 @@ export class SharedKeys implements KeyHolder {
     try {
       return sealed && unseal(this.#secret, name, sealed);
     } catch (error) {
-      throw new NodeError(`${this.describe(name)} cannot be read: ${(error as Error).message}`, { cause: error });
+      throw failure(
+        "KEY_UNREADABLE",
+        { reason: `${this.describe(name)} cannot be read: ${(error as Error).message}` },
+        error,
+      );
     }
   }
 

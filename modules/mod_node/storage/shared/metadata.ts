@@ -280,7 +280,9 @@ class Copy implements Applier {
       });
       this.#fault = undefined;
     } catch (error) {
-      this.#fault = NodeError.is(error) ? error : new NodeError((error as Error).message, { cause: error });
+      this.#fault = NodeError.is(error)
+        ? error
+        : failure("METADATA_NOT_WRITTEN", { reason: (error as Error).message }, error);
       if (!this.#applied.isReset) this.#applied = joined(batch, this.#applied);
     }
     this.#beingWritten = emptyBatch();
@@ -299,7 +301,7 @@ function outcomeOf(run: Waiting["run"], base: OverlayTransaction): Outcome {
     const overlay = new OverlayTransaction(base);
     const result = runSynchronously(run, overlay);
     if (overlay.changes.has(positionKey))
-      throw new NodeError("the key of one NUL character is reserved in a shared store");
+      throw failure("METADATA_KEY_INVALID", { reason: "the key of one NUL character is reserved in a shared store" });
     base.apply(overlay);
     return { result };
   } catch (error) {

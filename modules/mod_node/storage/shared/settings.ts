@@ -1,5 +1,5 @@
 /** Settings of the stores that several hosts share, and of the disk cache of a host. */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type S3Settings, s3AddressOf } from "./s3/settings.ts";
 import type { SharedBlocksOptions } from "./segments/options.ts";
 import { sqlSettings } from "./sql/settings.ts";
@@ -54,7 +54,7 @@ export function requireStoreSettings(settings: SharedStoreSettings, env: NodeJS.
     s3AddressOf(s3Settings(settings), env);
     sqlSettings(settings.sql);
   } catch (error) {
-    throw new NodeError(`the shared store: ${(error as Error).message}`, { kind: "client", cause: error });
+    throw failure("STORE_SETTINGS_INVALID", { reason: (error as Error).message }, error);
   }
 }
 

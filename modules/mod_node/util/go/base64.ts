@@ -1,5 +1,5 @@
 /** Decodes base64 as Go does: padding is required, and line breaks may be anywhere. */
-import { NodeError } from "../errors.ts";
+import { failure } from "../errors.ts";
 
 const isLetter = new Uint8Array(128);
 for (const letter of Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
@@ -14,7 +14,7 @@ const padding = 0x3d;
  */
 export function decodeBase64(text: string): Uint8Array {
   const bad = faultIn(text);
-  if (bad !== undefined) throw new NodeError(`illegal base64 data at input byte ${bad}`);
+  if (bad !== undefined) throw failure("BASE64_INVALID", { offset: bad });
   return Buffer.from(text, "base64");
 }
 

@@ -1,6 +1,6 @@
 /** Prints and parses durations as Go does. */
 
-import { NodeError } from "../errors.ts";
+import { failure } from "../errors.ts";
 import { quote } from "./text.ts";
 
 /** Length of each unit in milliseconds. */
@@ -23,7 +23,7 @@ const MAX_MILLISECONDS = 2 ** 63 / 1e6;
  * @throws NodeError with Go's text
  */
 export function parseDuration(text: string): number {
-  const invalid = () => new NodeError(`time: invalid duration ${quote(text)}`);
+  const invalid = () => failure("DURATION_INVALID", { reason: `time: invalid duration ${quote(text)}` });
   const [, sign, rest = ""] = /^([+-]?)(.*)$/s.exec(text) ?? [];
   if (rest === "0") return 0;
   if (rest === "") throw invalid();
@@ -34,9 +34,10 @@ export function parseDuration(text: string): number {
     if (!/[0-9]/.test(number)) throw invalid();
     left = left.slice(whole.length);
     const unit = /^[^.0-9]*/.exec(left)?.[0] ?? "";
-    if (unit === "") throw new NodeError(`time: missing unit in duration ${quote(text)}`);
+    if (unit === "") throw failure("DURATION_INVALID", { reason: `time: missing unit in duration ${quote(text)}` });
     const size = units.get(unit);
-    if (size === undefined) throw new NodeError(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`);
+    if (size === undefined)
+      throw failure("DURATION_INVALID", { reason: `time: unknown unit ${quote(unit)} in duration ${quote(text)}` });
     total += Number(number) * size;
     left = left.slice(unit.length);
   }

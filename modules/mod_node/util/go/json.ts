@@ -2,7 +2,7 @@
  * Reads JSON byte by byte with Go's error texts. It is iterative, so that deep nesting cannot
  * overflow the stack.
  */
-import { NodeError } from "../errors.ts";
+import { failure } from "../errors.ts";
 import { validUtf8 } from "./text.ts";
 
 export type JsonToken = "{" | "}" | "[" | "]" | "key" | "text" | "number" | "true" | "false" | "null" | "end";
@@ -210,11 +210,13 @@ export class JsonReader {
    * Throws the error for input that ends early; its text differs between a stream and a document.
    */
   #cut(): never {
-    throw new NodeError(this.#whole ? "unexpected end of JSON input" : "unexpected EOF");
+    throw failure("JSON_INVALID", { reason: this.#whole ? "unexpected end of JSON input" : "unexpected EOF" });
   }
 
   #unexpected(context: string): never {
-    throw new NodeError(`invalid character ${quotedByte(this.#bytes[this.#at] ?? blank)} ${context}`);
+    throw failure("JSON_INVALID", {
+      reason: `invalid character ${quotedByte(this.#bytes[this.#at] ?? blank)} ${context}`,
+    });
   }
 }
 

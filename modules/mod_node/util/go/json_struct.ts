@@ -3,7 +3,7 @@
  * error texts are Go's.
  */
 import { ITEMS_PER_STEP, type Steps } from "../async/steps.ts";
-import { NodeError } from "../errors.ts";
+import { failure, type NodeError } from "../errors.ts";
 import { JsonReader, type JsonToken } from "./json.ts";
 import { quote } from "./text.ts";
 
@@ -139,11 +139,11 @@ export class StructReader {
 
   /** Records an error in the content of a value. It takes precedence over type errors. */
   stop(message: string): void {
-    this.#stop ??= new NodeError(message);
+    this.#stop ??= failure("JSON_INVALID", { reason: message });
   }
 
   fail(message: string): void {
-    this.#fault ??= new NodeError(message);
+    this.#fault ??= failure("JSON_INVALID", { reason: message });
   }
 
   /** Records a type error, unless the value is null, and skips the value. */

@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import { ITEMS_PER_STEP, type Steps } from "../async/steps.ts";
-import { NodeError } from "../errors.ts";
+import { failure } from "../errors.ts";
 import { quote } from "./text.ts";
 
 export interface XmlVisitor {
@@ -32,7 +32,7 @@ const TEXT_AT_ONCE = 64 * 1024;
  * @throws NodeError with Go's text
  */
 export function* visitXml(bytes: Uint8Array, visitor: XmlVisitor): Steps<void> {
-  if (!isUtf8(bytes)) throw new NodeError("XML syntax error on line 1: invalid UTF-8");
+  if (!isUtf8(bytes)) throw failure("XML_INVALID", { reason: "XML syntax error on line 1: invalid UTF-8" });
   yield* new Reader(Buffer.from(bytes).toString().replace(/\r\n?/g, "\n"), visitor).read();
 }
 
@@ -133,11 +133,15 @@ class Reader {
     if (target !== "xml") return;
     const [, version = "1.0"] = /\sversion=["']([^"']*)["']/.exec(content) ?? [];
     if (version !== "1.0") {
-      throw new NodeError(`xml: unsupported version ${quote(version)}; only version 1.0 is supported`);
+      throw failure("XML_INVALID", {
+        reason: `xml: unsupported version ${quote(version)}; only version 1.0 is supported`,
+      });
     }
     const [, encoding = "utf-8"] = /\sencoding=["']([^"']*)["']/.exec(content) ?? [];
     if (encoding.toLowerCase() !== "utf-8") {
-      throw new NodeError(`xml: encoding ${quote(encoding)} declared but Decoder.CharsetReader is nil`);
+      throw failure("XML_INVALID", {
+        reason: `xml: encoding ${quote(encoding)} declared but Decoder.CharsetReader is nil`,
+      });
     }
   }
 
@@ -227,7 +231,7 @@ class Reader {
 
   #fail(reason: string): never {
     const line = this.#text.slice(0, this.#at).split("\n").length;
-    throw new NodeError(`XML syntax error on line ${line}: ${reason}`);
+    throw failure("XML_INVALID", { reason: `XML syntax error on line ${line}: ${reason}` });
   }
 }
 

@@ -1,26 +1,26 @@
-/** Tells how long the event loop is held, from within the process. */
+/** Measures from within the process how long the event loop is blocked. */
 import type { HttpEvent, Module } from "#core/types.ts";
 
-/** Milliseconds between two looks, while nothing holds the loop. */
+/** Milliseconds between two checks while the loop is free. */
 const LOOK_MS = 1;
 
-export interface Held {
-  /** How often it was looked, from the second look on. */
+export interface LoopDelay {
+  /** Number of checks after the first one. */
   readonly looks: number;
   /**
-   * Milliseconds of CPU time of the loop's thread between two looks, which other programs do not
-   * add to: the longest, and of a hundred looks all but one.
+   * Milliseconds of CPU time of the loop's thread between two checks, which other programs do not
+   * affect: the maximum, and the 99th percentile.
    */
   readonly max: number;
   readonly p99: number;
-  /** The longest in milliseconds of time, waiting for a processor included. */
+  /** Maximum in elapsed milliseconds, including the wait for a processor. */
   readonly wait: number;
 }
 
 export const depends = ["http"];
 
 export default function loop(module: Module): void {
-  let held: number[] = [];
+  let delays: number[] = [];
   let wait = 0;
   let cpu = threadCpu();
   let last = performance.now();
@@ -29,28 +29,28 @@ export default function loop(module: Module): void {
   function look(): void {
     const nowCpu = threadCpu();
     const now = performance.now();
-    held.push(nowCpu - cpu);
+    delays.push(nowCpu - cpu);
     wait = Math.max(wait, now - last);
     cpu = nowCpu;
     last = now;
     timer = setTimeout(look, LOOK_MS);
   }
 
-  function told(): Held {
-    const sorted = Float64Array.from(held).sort();
+  function takeDelay(): LoopDelay {
+    const sorted = Float64Array.from(delays).sort();
     const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0;
-    const told = { looks: held.length, max: sorted.at(-1) ?? 0, p99: at(0.99), wait };
-    held = [];
+    const delay = { looks: delays.length, max: sorted.at(-1) ?? 0, p99: at(0.99), wait };
+    delays = [];
     wait = 0;
-    return told;
+    return delay;
   }
 
   module.provides("http", {
     route: {
-      // The sums are not part of what is measured next.
+      // The time of this calculation is not part of the next measurement.
       "GET /": ({ response }: HttpEvent) => {
         response.headers.content_type = "application/json";
-        const text = JSON.stringify(told());
+        const text = JSON.stringify(takeDelay());
         cpu = threadCpu();
         return text;
       },

@@ -1,6 +1,6 @@
-/** Bodies of `add` in all forms in which clients name files and directories. */
+/** Calls of `add` whose bodies name files and directories in all forms that clients use. */
 import type { SentPart } from "#test/unit/modules/mod_http_api/support.ts";
-import { type Answer, type Call, type Compared, type Family, type Level, messageIn, single } from "../family.ts";
+import { type Call, type CallResponse, type Compared, type Family, type Level, messageIn, single } from "../family.ts";
 import type { Random } from "../random.ts";
 
 /** Undefined makes a part without the parameter. */
@@ -68,9 +68,9 @@ const others: Readonly<Record<string, SentPart[]>> = {
   "one file without a name twice below a root without a name": [directory(""), file("", "one"), file("", "one")],
   "a directory after its children": [file("d/a"), file("d/b"), directory("d")],
   "a directory that comes back": [file("d/a"), file("x"), directory("d"), file("d/b")],
-  "a directory in the place of a file": [directory("d"), file("d/a"), file("d/b"), directory("d/a")],
-  "a file in the place of a directory": [directory("d"), directory("d/a"), file("d/b"), file("d/a")],
-  "a file in the place of an empty directory": [directory(""), directory("a"), file("a")],
+  "a directory that replaces a file": [directory("d"), file("d/a"), file("d/b"), directory("d/a")],
+  "a file that replaces a directory": [directory("d"), directory("d/a"), file("d/b"), file("d/a")],
+  "a file that replaces an empty directory": [directory(""), directory("a"), file("a")],
   "a file below a file": [file("a"), file("a/b"), file("c")],
   "children of implied directories": [file("d/e/f/g"), file("d/e/h"), file("d/i")],
   "a root with mode and time of its own": [
@@ -139,8 +139,8 @@ function randomCall(random: Random): Call {
   return { path: `add?progress=false&pin=false${query.join("")}`, parts };
 }
 
-/** The status, a line for each event, and the failure. */
-function compare({ status, body, late }: Answer): Compared {
+/** Returns the status, a line for each event, and the failure. */
+function compare({ status, body, late }: CallResponse): Compared {
   if (status >= 400) return { response: String(status), refusal: messageIn(body.toString()) };
   const lines = body.toString().split("\n");
   return { response: [status, ...lines.filter((line) => line !== "").map(shortened)].join("\n"), refusal: late };

@@ -1,7 +1,7 @@
-/** Blocks of random bytes, codecs and hashes: stored, read and removed. */
+/** Stores, reads and removes blocks of random bytes with random codecs and hash functions. */
 import {
-  type Answer,
   type Call,
+  type CallResponse,
   type Case,
   type Compared,
   comparedByDefault,
@@ -51,7 +51,7 @@ const hashes = [
   "",
 ];
 const lengths = ["-1", "0", "16", "20", "32", "64", "100", "x"];
-/** Bytes that are a node of dag-pb, of dag-cbor and of neither. */
+/** Bytes that are a node of dag-pb, a node of dag-cbor, and neither. */
 const contents = [
   "",
   "hello",
@@ -86,10 +86,10 @@ function* sequence(random: Random, level: Level): Case {
   }
 }
 
-function compare(answer: Answer): Compared {
-  const { status, body } = answer;
+function compare(response: CallResponse): Compared {
+  const { status, body } = response;
   if (status === 200 && !body.equals(Buffer.from(body.toString()))) return { response: `200 ${body.toString("hex")}` };
-  const { response: text, refusal } = comparedByDefault(answer);
+  const { response: text, refusal } = comparedByDefault(response);
   // A removal reports each failure as a line of its own.
   return { response: text, refusal };
 }
@@ -101,12 +101,12 @@ export const family: Family = {
   explained: [
     {
       reason:
-        "the same bytes with another codec are a block of their own here, which stays and is read for all of them",
+        "the same bytes with another codec are a separate block here, which remains after a removal and is read for all of their CIDs",
       applies: ({ reference, ours }) =>
         ours.response.startsWith("200") && /not found|could not find/.test(reference.refusal ?? reference.response),
     },
     {
-      reason: "nothing is removed where one of the arguments is no CID: the reference removes those before it",
+      reason: "if one of the arguments is no CID, nothing is removed: the reference removes the blocks before it",
       applies: ({ call, reference, ours }) =>
         /^block\/rm\?.*&arg=/.test(call.path) && reference.refusal === ours.refusal,
     },

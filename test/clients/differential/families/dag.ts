@@ -1,8 +1,11 @@
-/** Nodes of random values and codecs: stored, read by paths, summed, exported and imported. */
+/**
+ * Stores nodes of random values and codecs, reads them by paths, and sums, exports and imports
+ * them.
+ */
 import { createHash } from "node:crypto";
 import {
-  type Answer,
   type Call,
+  type CallResponse,
   type Case,
   type Compared,
   comparedByDefault,
@@ -104,9 +107,9 @@ function put(random: Random, level: Level, known: readonly string[]): Call {
   return { path: `dag/put?${chosen.join("&")}`, parts: [upload(content)] };
 }
 
-/** The CID of `dag/put`, which stands in an object. */
-function cidIn({ response: answer }: Compared): string | undefined {
-  return /^200 \{"Cid":\{"\/":"(\w+)"\}\}/.exec(answer)?.[1];
+/** Returns the CID from the response of `dag/put`. */
+function cidIn({ response: text }: Compared): string | undefined {
+  return /^200 \{"Cid":\{"\/":"(\w+)"\}\}/.exec(text)?.[1];
 }
 
 function* sequence(random: Random, level: Level): Case {
@@ -131,12 +134,12 @@ function* sequence(random: Random, level: Level): Case {
 
 const isPut = ({ path }: Call) => path.startsWith("dag/put");
 
-function compare(answer: Answer): Compared {
-  const { status, body, late } = answer;
+function compare(response: CallResponse): Compared {
+  const { status, body, late } = response;
   if (status === 200 && late === undefined && !body.equals(Buffer.from(body.toString()))) {
     return { response: `200 ${body.length} bytes, ${createHash("sha256").update(body).digest("hex").slice(0, 16)}` };
   }
-  return comparedByDefault(answer);
+  return comparedByDefault(response);
 }
 
 export const family: Family = {
@@ -154,17 +157,17 @@ export const family: Family = {
       applies: ({ level, call }) => level === "0.43" && /arg=\/ipld\/\w+\/(?:Links|Data)/.test(call.path),
     },
     {
-      reason: "a block that is nothing but a link is followed",
+      reason: "a block that is only a link is followed",
       applies: ({ call, steps }) =>
         call.path.startsWith("dag/export") &&
         steps.some(({ call: { parts } }) => /^\{"\/":"/.test(String(parts?.[0]?.content))),
     },
     {
-      reason: "plain CBOR has the keys of a dag-pb node in another order",
+      reason: "in plain CBOR, the keys of a dag-pb node have another order",
       applies: ({ call }) => call.path.startsWith("dag/get") && call.path.includes("output-codec=cbor"),
     },
     {
-      reason: "a body that holds no value is refused: the reference stores nothing and answers 200",
+      reason: "a body without a value is rejected: the reference stores nothing and responds with 200",
       applies: ({ call, reference, ours }) =>
         isPut(call) && reference.response === "200 " && ours.refusal !== undefined,
     },

@@ -1,8 +1,11 @@
-/** Sequences of MFS calls in a directory of their own, and the directory's CID at the end. */
+/**
+ * Plays sequences of MFS calls in a directory of their own, and compares the directory's CID at the
+ * end.
+ */
 import { posix } from "node:path";
 import {
-  type Answer,
   type Call,
+  type CallResponse,
   type Case,
   type Compared,
   comparedByDefault,
@@ -23,7 +26,7 @@ const add = (content: string) => [{ filename: "f", type: "application/octet-stre
 
 type Maker = (random: Random, path: () => string, options: (...words: readonly string[]) => string) => Call;
 
-/** A maker of calls with one path. */
+/** Returns a function that makes a call with one path. */
 const at =
   (command: string, ...words: readonly string[]): Maker =>
   (_random, path, options) => ({ path: `files/${command}?arg=${path()}${options(...words)}` });
@@ -70,7 +73,7 @@ const chmod: Maker = (random, path) => ({
   path: `files/chmod?arg=${random.pick(["644", "0755", "1777", "9", "-1"])}&arg=${path()}`,
 });
 
-/** As often as each call is made. */
+/** Each call is chosen as often as it occurs here. */
 const common = [mkdir, mkdir, write, write, write, cp, cp, mv, rm, stat, ls, read, chcid, flush];
 const makers: Readonly<Record<Level, readonly Maker[]>> = { "0.9": common, "0.43": [...common, chmod] };
 
@@ -84,11 +87,11 @@ function* sequence(random: Random, level: Level, number: number): Case {
   yield { path: `files/stat?arg=${root}&hash=true` };
 }
 
-/** Leaves out times and how many blocks are there, which is counted in other ways. */
+/** Leaves out times, and the numbers of blocks, which the reference counts in another way. */
 const left = /"(Mtime|MtimeNsecs|Blocks)":\d+/g;
 
-function compare(answer: Answer): Compared {
-  const { response: text, refusal } = comparedByDefault(answer);
+function compare(response: CallResponse): Compared {
+  const { response: text, refusal } = comparedByDefault(response);
   // A removal reports each failure as a line, and has a trailer at the end.
   if (text.startsWith('200 "')) return { response: "200", refusal: `${text.slice(4)}${refusal ?? ""}` };
   return { response: text.replace(left, '"$1":0'), refusal };
@@ -96,7 +99,7 @@ function compare(answer: Answer): Compared {
 
 const argumentsOf = ({ path }: Call) => new URLSearchParams(path.slice(path.indexOf("?"))).getAll("arg");
 
-/** Whether a directory, or a file that stays where it is, was moved to its own path or below it. */
+/** Returns whether a directory was moved to its own path or below it, or a file to its own path. */
 function isMoveToItself({ call, ours }: Step): boolean {
   if (!call.path.startsWith("files/mv?")) return false;
   if (ours.refusal?.includes("to a subdirectory of itself")) return true;
@@ -110,15 +113,15 @@ const isWritten = ({ call, ours }: Step): boolean =>
 const isCopy = ({ call, ours }: Step): boolean =>
   call.path.startsWith("files/cp?") && call.path.includes(HELLO) && ours.refusal === undefined;
 
-/** Whether there are steps of these kinds, one after the other. */
+/** Returns whether there are steps of these kinds, one after the other. */
 function isInOrder(steps: readonly Step[], ...kinds: readonly ((step: Step) => boolean)[]): boolean {
   let at = 0;
   for (const step of steps) if (kinds[at]?.(step)) at += 1;
   return at === kinds.length;
 }
 
-/** Sequences in `/f`, which is removed before each of them, at the level 0.43. */
-const fixedToday: Readonly<Record<string, readonly string[]>> = {
+/** Fixed sequences at level 0.43 in `/f`, which is removed before each of them. */
+const fixedLater: Readonly<Record<string, readonly string[]>> = {
   "touch and chmod of a directory with entries": [
     "mkdir?arg=/f/d/e&parents=true",
     "touch?arg=/f/d&mtime=1600000000&mtime-nsecs=5",
@@ -151,7 +154,7 @@ function* calls(paths: readonly string[]): Case {
 
 function* fixed(level: Level) {
   if (level === "0.9") return;
-  for (const [name, paths] of Object.entries(fixedToday)) yield [name, calls(paths)] as const;
+  for (const [name, paths] of Object.entries(fixedLater)) yield [name, calls(paths)] as const;
 }
 
 export const family: Family = {
@@ -162,7 +165,7 @@ export const family: Family = {
   compare,
   explained: [
     {
-      reason: "the reference loses a directory that is moved to itself or into itself; this node leaves it where it is",
+      reason: "the reference loses a directory that is moved to itself or into itself; this node does not move it",
       applies: ({ steps }) => steps.some(isMoveToItself),
     },
     {

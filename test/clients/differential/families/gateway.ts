@@ -1,7 +1,7 @@
-/** Requests to the gateway: roots, paths, forms, ranges, conditions and hosts. */
+/** Requests to the gateway with roots, paths, forms, ranges, conditions and hosts. */
 import { createHash } from "node:crypto";
 import type { SentPart } from "#test/unit/modules/mod_http_api/support.ts";
-import type { Answer, Case, Compared, Difference, Explanation, Family } from "../family.ts";
+import type { CallResponse, Case, Compared, Difference, Explanation, Family } from "../family.ts";
 import { upload } from "../made.ts";
 import type { Random } from "../random.ts";
 
@@ -54,7 +54,7 @@ const before = [
   { path: "add?pin=false&cid-version=1", parts: [upload('{"raw":true}\n')] },
   { path: "add?pin=false&cid-version=1", parts: [upload("<html><body>x\n")] },
 ];
-/** What the calls above make, and roots that nobody has. */
+/** Roots that the calls above make, and roots that nobody has. */
 const roots = {
   site0: "QmcX2YUEcayuMkVEJpQTQ4bPhnJRMTGKCVsvG7kUPiNwZ3",
   site1: "bafybeidsqzyakskd2kczpkgy56c2eaguk7hgijwbp5enujgxyf4snikcyq",
@@ -182,24 +182,24 @@ function* request(random: Random): Case {
   };
 }
 
-/** Headers that say something of content. */
+/** Headers of content that are compared. */
 const compared = [
   ...["accept-ranges", "cache-control", "content-disposition", "content-length", "content-location", "content-range"],
   ...["content-type", "etag", "location", "x-content-type-options", "x-ipfs-path", "x-ipfs-roots"],
 ];
 const ofPages = /^(content-length|etag)$/;
-/** Headers of a response without content that are compared. */
+/** Headers of responses without content that are compared. */
 const ofOthers = /^(location|x-ipfs-path|content-range)$/;
 
-function compare({ status, headers, body }: Answer): Compared {
+function compare({ status, headers, body }: CallResponse): Compared {
   const isPage = String(headers["content-type"]).startsWith("text/html") && body.includes("<!DOCTYPE html>");
   const isContent = status < 300;
   const isArchive = /ipld\.car|x-tar/.test(String(headers["content-type"]));
   const lines = compared.flatMap((name) => {
     const value = headers[name];
     if (value === undefined || !(isContent || ofOthers.test(name)) || (isPage && ofPages.test(name))) return [];
-    // A CAR is known by a tag of any form; what comes in pieces has no length, and a tar has fields
-    // of its own.
+    // A CAR may have a tag of any form. Streamed responses have no length, and a tar has fields of
+    // its own.
     if (name === "etag" && String(value).includes(".car.")) return [];
     if (name === "content-length" && isArchive) return [];
     const text = [value].flat().join(",").replaceAll(", ", ",");
@@ -212,7 +212,7 @@ function compare({ status, headers, body }: Answer): Compared {
   return { response: [status, ...lines, digest].join("\n") };
 }
 
-/** Both escape different characters of the same address. */
+/** The two servers escape different characters of the same address. */
 const unescaped = (address: string): string => {
   try {
     return decodeURIComponent(Buffer.from(address, "latin1").toString());
@@ -221,7 +221,7 @@ const unescaped = (address: string): string => {
   }
 };
 
-const statusOf = ({ response: answer }: Compared) => Number.parseInt(answer, 10);
+const statusOf = ({ response: text }: Compared) => Number.parseInt(text, 10);
 const lastOf = ({ call }: Difference) => call;
 const headersOf = (difference: Difference) => lastOf(difference).gateway?.headers ?? {};
 
@@ -257,7 +257,7 @@ const explained: readonly Explanation[] = [
     applies: ({ ours }) => statusOf(ours) === 304,
   },
   {
-    reason: "a directory is JSON for whoever asks for it",
+    reason: "a directory is JSON for clients that request it",
     applies: ({ ours }) => ours.response.includes(".listing.json"),
   },
   {
@@ -265,7 +265,7 @@ const explained: readonly Explanation[] = [
     applies: ({ ours }) => statusOf(ours) === 501,
   },
   {
-    reason: "a form that the content cannot have is 406",
+    reason: "a form that the content cannot have gets 406",
     applies: ({ ours }) => statusOf(ours) === 406,
   },
   {
@@ -278,7 +278,7 @@ const explained: readonly Explanation[] = [
     applies: ({ ours }) => /ipld.car.*dups=y/.test(ours.response) && /\nx-ipfs-roots: (\w+),.*\1/.test(ours.response),
   },
   {
-    reason: "what Accept has added to the form in the query is in Content-Location",
+    reason: "parameters that Accept adds to the form in the query are in Content-Location",
     applies: ({ ours, reference }) =>
       linesBeyond(ours, reference).every((line) => line.startsWith("content-location")) &&
       /format=/.test(ours.response),
@@ -296,11 +296,11 @@ const explained: readonly Explanation[] = [
     applies: ({ reference }) => statusOf(reference) === 0,
   },
   {
-    reason: "the method is refused before the address is looked at",
+    reason: "the method is rejected before the address is parsed",
     applies: ({ ours }) => statusOf(ours) === 405,
   },
   {
-    reason: "a path is served as it stands, without a redirect to its clean form",
+    reason: "a path is served as it is, without a redirect to its clean form",
     applies: ({ reference }) => statusOf(reference) === 307,
   },
 ];

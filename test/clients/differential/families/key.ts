@@ -1,11 +1,11 @@
-/** Keys: made, imported, listed, renamed and removed. Those that a node makes are random. */
-import type { Answer, Case, Compared, Family, Level } from "../family.ts";
+/** Makes, imports, lists, renames and removes keys. Keys that a node makes are random. */
+import type { CallResponse, Case, Compared, Family, Level } from "../family.ts";
 import { comparedByDefault } from "../family.ts";
 import { flags, upload } from "../made.ts";
 import type { Random } from "../random.ts";
 
 const LENGTH = 8;
-/** A private Ed25519 key as a protobuf, of a public test vector: everybody knows it. */
+/** A private Ed25519 key as a protobuf. It comes from a public test vector, so it is no secret. */
 const KNOWN = Buffer.from(
   `08011240${"9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"}${"d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"}`,
   "hex",
@@ -46,9 +46,9 @@ function* sequence(random: Random, level: Level, at: number): Case {
     if (each !== "" && each !== "self") yield { path: `key/rm?arg=${encodeURIComponent(each)}` };
 }
 
-/** The identities of keys that both made themselves differ: what is left is their form. */
-function compare(answer: Answer): Compared {
-  const { response: text, refusal } = comparedByDefault(answer);
+/** Compares only the form of identities if each node has made its own key. */
+function compare(response: CallResponse): Compared {
+  const { response: text, refusal } = comparedByDefault(response);
   return { response: formsIn(text), refusal: refusal && formsIn(refusal) };
 }
 

@@ -1,10 +1,10 @@
-/** Names of a known key: published, resolved and published again, without a network. */
+/** Publishes names under a known key, resolves them and publishes them again, without a network. */
 import type { Case, Family, Level } from "../family.ts";
 import { flags, upload } from "../made.ts";
 import type { Random } from "../random.ts";
 
 const LENGTH = 7;
-/** A private Ed25519 key as a protobuf, of a public test vector: everybody knows it. */
+/** A private Ed25519 key as a protobuf. It comes from a public test vector, so it is no secret. */
 const KNOWN = Buffer.from(
   `08011240${"4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb"}${"3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"}`,
   "hex",

@@ -1,5 +1,5 @@
-/** Objects of dag-pb: made, changed and read; of these Kubo 0.43 has only two. */
-import type { Answer, Case, Compared, Family, Level } from "../family.ts";
+/** Makes, changes and reads objects of dag-pb. Kubo 0.43 has only two of these commands. */
+import type { CallResponse, Case, Compared, Family, Level } from "../family.ts";
 import { comparedByDefault } from "../family.ts";
 import { fieldOf, flags, upload } from "../made.ts";
 import type { Random } from "../random.ts";
@@ -51,21 +51,24 @@ function* sequence(random: Random, level: Level): Case {
   }
 }
 
-/** Leaves out the links of an answer, which the specification has and go-ipfs 0.9 does not send. */
-function compare(answer: Answer): Compared {
-  const { response: text, refusal } = comparedByDefault(answer);
+/**
+ * Leaves out the links of a response: the specification has them, but go-ipfs 0.9 does not send
+ * them.
+ */
+function compare(response: CallResponse): Compared {
+  const { response: text, refusal } = comparedByDefault(response);
   return { response: text.replace(/("Hash":"\w+"),"Links":\[[^\]]*\]/, "$1"), refusal };
 }
 
 export const family: Family = {
   name: "object",
-  // The empty object, which other families may have removed.
+  // Stores the empty object, which other families may have removed.
   before: [{ path: "block/put?format=v0", parts: [upload("")] }],
   random: sequence,
   compare,
   explained: [
     {
-      reason: "a body that holds no object is refused: the reference stores nothing and answers 200",
+      reason: "a body without an object is rejected: the reference stores nothing and responds with 200",
       applies: ({ call, reference }) => call.path.startsWith("object/put") && reference.response === "200 ",
     },
   ],

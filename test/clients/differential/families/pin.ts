@@ -1,5 +1,5 @@
-/** Pins of trees of each case: set, listed, moved, checked and removed. */
-import type { Answer, Case, Compared, Family, Level } from "../family.ts";
+/** Sets, lists, moves, verifies and removes pins of trees. Each case has trees of its own. */
+import type { CallResponse, Case, Compared, Family, Level } from "../family.ts";
 import { comparedByDefault } from "../family.ts";
 import { flags, upload } from "../made.ts";
 import type { Random } from "../random.ts";
@@ -16,8 +16,8 @@ function* sequence(random: Random, level: Level, at: number): Case {
     part("d/s", "application/x-directory"),
     part("d/s/b", "application/octet-stream", `b ${at}`),
   ];
-  const { response: answer } = yield { path: `add?pin=false${flags(random, ["cid-version=1"], 0.5)}`, parts };
-  const cids = [...answer.matchAll(/"Hash":"(\w+)"/g)].map(([, cid]) => cid as string);
+  const { response: text } = yield { path: `add?pin=false${flags(random, ["cid-version=1"], 0.5)}`, parts };
+  const cids = [...text.matchAll(/"Hash":"(\w+)"/g)].map(([, cid]) => cid as string);
   const root = () =>
     random.pick([
       ...cids,
@@ -50,12 +50,12 @@ function* sequence(random: Random, level: Level, at: number): Case {
   for (const cid of cids) yield { path: `pin/rm?arg=${cid}` };
 }
 
-/** Fields that the specification has and go-ipfs 0.9 does not send. */
+/** Matches fields that the specification has and go-ipfs 0.9 does not send. */
 const added = /,"PinLs(?:List|Object)":\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}/g;
 
-/** Lines in any order, as pins are listed in none. */
-function compare(answer: Answer): Compared {
-  const { response: text, refusal } = comparedByDefault(answer);
+/** Sorts the lines, because pins are listed in no order. */
+function compare(response: CallResponse): Compared {
+  const { response: text, refusal } = comparedByDefault(response);
   if (!text.startsWith("200 {")) return { response: text, refusal };
   return { response: text.slice(4).replaceAll(added, "").split("\n").sort().join("\n"), refusal };
 }
@@ -66,12 +66,12 @@ export const family: Family = {
   compare,
   explained: [
     {
-      reason: "what has a pin of its own and stands below another one is indirect as well, at both levels",
+      reason: "a block with a pin of its own is also indirect if it is below another pin, at both levels",
       applies: ({ level, call, ours }) =>
         level === "0.43" && /type=indirect/.test(call.path) && ours.response.includes("indirect through"),
     },
     {
-      reason: "a tree that is pinned already is not walked again, so there is no progress to report",
+      reason: "a tree that is pinned already is not traversed again, so there is no progress to report",
       applies: ({ call, reference }) =>
         /^pin\/add\?.*progress=true/.test(call.path) && reference.response.includes("Progress"),
     },

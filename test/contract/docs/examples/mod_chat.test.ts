@@ -7,7 +7,7 @@ import { exampleFile } from "./support.ts";
 
 const start = (config: Record<string, unknown> = {}) => createTestHost({ modules: [exampleFile("chat")], config });
 
-/** Somebody in a room, whose messages can be waited for one by one. */
+/** Somebody in a room. A test can wait for each message. */
 class Guest {
   readonly socket: WebSocket;
   readonly #lines: string[] = [];
@@ -46,13 +46,13 @@ class Guest {
   }
 }
 
-/** The status that a request for a websocket is refused with. */
+/** Resolves to the status with which a websocket is refused. */
 async function refused({ url }: TestHost, path: string, headers: Record<string, string> = {}): Promise<number> {
   const socket = new WebSocket(url(path).replace("http", "ws"), { headers });
   socket.on("error", () => undefined);
-  const [, answer] = (await once(socket, "unexpected-response")) as [unknown, { statusCode: number }];
+  const [, response] = (await once(socket, "unexpected-response")) as [unknown, { statusCode: number }];
   socket.terminate();
-  return answer.statusCode;
+  return response.statusCode;
 }
 
 describe("the example mod_chat", () => {
@@ -61,7 +61,7 @@ describe("the example mod_chat", () => {
     assert.match(await (await running.fetch("/chat/")).text(), /new WebSocket\(url\)/);
   });
 
-  test("tells everybody in a room what one says, and nobody elsewhere", async () => {
+  test("sends a message to everybody in the room and to nobody else", async () => {
     await using running = await start();
     const ada = await Guest.enter(running, "/chat/room/lobby?name=Ada");
     const bob = await Guest.enter(running, "/chat/room/lobby?name=Bob+B.");
@@ -82,7 +82,7 @@ describe("the example mod_chat", () => {
     assert.deepEqual(await eve.next(), { name: "somebody", text: "alone" });
   });
 
-  test("gives the last messages to those who come late, also after a reload, which closes with 1012", async () => {
+  test("sends the last messages to newcomers, even after a reload, which closes with 1012", async () => {
     await using running = await start({ chat_history: 2 });
     const ada = await Guest.enter(running, "/chat/room/lobby?name=Ada");
     for (const text of ["one", "two", "three"]) ada.socket.send(text);
@@ -95,7 +95,7 @@ describe("the example mod_chat", () => {
     assert.deepEqual(await again.next(), { name: "Ada", text: "three" });
   });
 
-  test("closes with 1001 when it is unloaded, and is gone then", async () => {
+  test("closes with 1001 when it is unloaded, and no longer exists then", async () => {
     await using running = await start();
     const ada = await Guest.enter(running, "/chat/room/lobby");
     const closed = ada.closed();
@@ -104,7 +104,7 @@ describe("the example mod_chat", () => {
     assert.equal(await refused(running, "/chat/room/lobby"), 404);
   });
 
-  test("refuses bytes, long messages, odd rooms, and pages of other sites", async () => {
+  test("rejects binary messages, long messages, invalid room names and pages of other sites", async () => {
     await using running = await start();
     const ada = await Guest.enter(running, "/chat/room/lobby");
     const bytes = ada.closed();
@@ -118,15 +118,15 @@ describe("the example mod_chat", () => {
     assert.equal(await refused(running, "/chat/room/lobby", { origin: "https://elsewhere.example" }), 403);
   });
 
-  test("has no more rooms than it may, and forgets those that are empty", async (t) => {
+  test("limits the number of rooms, and forgets empty ones", async (t) => {
     await using running = await start({ chat_rooms: 1 });
     const eve = await Guest.enter(running, "/chat/room/first");
     assert.equal(await refused(running, "/chat/room/second"), 503);
     await eve.leave();
-    await t.waitFor(() => Guest.enter(running, "/chat/room/second"), { interval: 5, timeout: 5000 });
+    await t.waitFor(() => Guest.enter(running, "/chat/room/second"), { interval: 5, timeout: 60_000 });
   });
 
-  test("remembers what was said in no more empty rooms than may be open", async (t) => {
+  test("remembers the messages of at most as many empty rooms as may be open", async (t) => {
     await using running = await start({ chat_rooms: 2 });
     const sayIn = async (room: string, text: string) => {
       const guest = await Guest.enter(running, `/chat/room/${room}`);
@@ -134,7 +134,7 @@ describe("the example mod_chat", () => {
       const { text: first } = (await guest.next()) as { text: string };
       await guest.leave();
       const isEmpty = () => assert.match(running.log().at(-1) ?? "", new RegExp(`The room ${room} is empty`));
-      await t.waitFor(isEmpty, { interval: 5, timeout: 5000 });
+      await t.waitFor(isEmpty, { interval: 5, timeout: 60_000 });
       return first;
     };
     for (const room of ["one", "two", "three"]) assert.equal(await sayIn(room, "before"), "before");

@@ -22,7 +22,7 @@ describe("the example mod_site", () => {
     assert.equal((await running.fetch("/site/nowhere")).status, 404);
   });
 
-  test("lists the downloads, and no other folder", async (t) => {
+  test("lists the downloads and no other folder", async (t) => {
     const folder = await ownSite();
     t.after(() => rm(folder, { recursive: true }));
     await using running = await start({ site_dir: folder });
@@ -32,7 +32,7 @@ describe("the example mod_site", () => {
     assert.equal((await running.fetch("/site/")).status, 403);
   });
 
-  test("lays routes over the files: a page that is none, and one that depends on an option", async () => {
+  test("adds routes to the files: a page without a file, and a page that depends on an option", async () => {
     await using open = await start({ http_external_url: "https://example.org/" });
     const now = await open.fetch("/site/now.json");
     const { now: time, site } = (await now.json()) as { now: string; site: string };

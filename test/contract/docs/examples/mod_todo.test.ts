@@ -35,11 +35,11 @@ describe("the example mod_todo", () => {
     assert.deepEqual(await list(running), [{ id: 2, title: "Bread", done: true }]);
   });
 
-  test("refuses what is wrong, with the host's error pages", async () => {
+  test("rejects invalid requests with the host's error pages", async () => {
     await using running = await start({ http_max_content_size: 100 });
-    const refused = async (status: number, answer: Response) => {
-      assert.equal(answer.status, status);
-      return answer.text();
+    const refused = async (status: number, response: Response) => {
+      assert.equal(response.status, status);
+      return response.text();
     };
     assert.match(await refused(404, await send(running, "GET", "/todo/7")), /There is no todo 7/);
     assert.match(await refused(400, await send(running, "POST", "/todo", { title: " " })), /title is a text/);
@@ -53,7 +53,7 @@ describe("the example mod_todo", () => {
     assert.deepEqual(await list(running), []);
   });
 
-  test("keeps its todos over a reload, and over an unload on the disk", async () => {
+  test("preserves its todos across a reload, and on the disk across an unload", async () => {
     await using running = await start();
     const titles = ["one", "two", "three"];
     await Promise.all(titles.map((title) => send(running, "POST", "/todo", { title })));
@@ -64,7 +64,7 @@ describe("the example mod_todo", () => {
     assert.deepEqual(((await list(running)) as { title: string }[]).map(({ title }) => title).sort(), titles.sort());
   });
 
-  test("a change that comes during a reload is not lost", async () => {
+  test("does not lose a change during a reload", async () => {
     await using running = await start();
     for (let turn = 0; turn < 5; turn += 1) {
       const reload = running.host.reload("todo");

@@ -16,12 +16,12 @@ const post = ({ fetch }: TestHost, ...files: [name: string, content: string | Ui
 };
 
 describe("the example mod_upload", () => {
-  test("shows a form, takes files, lists and serves them", async () => {
+  test("shows a form, receives files, and lists and serves them", async () => {
     await using running = await start();
     assert.match(await (await running.fetch("/upload/")).text(), /<form method="post" enctype="multipart\/form-data">/);
-    const answer = await post(running, ["notes.txt", "one"], ["my photo.bin", Buffer.from([0, 1, 255])]);
-    assert.equal(answer.status, 303);
-    assert.equal(answer.headers.get("location"), "/upload/");
+    const response = await post(running, ["notes.txt", "one"], ["my photo.bin", Buffer.from([0, 1, 255])]);
+    assert.equal(response.status, 303);
+    assert.equal(response.headers.get("location"), "/upload/");
     const page = await (await running.fetch("/upload/")).text();
     assert.deepEqual(listed(page), ["file/my%20photo.bin", "file/notes.txt"]);
     const photo = await running.fetch("/upload/file/my%20photo.bin");
@@ -30,7 +30,7 @@ describe("the example mod_upload", () => {
     assert.equal(photo.headers.get("x-content-type-options"), "nosniff");
   });
 
-  test("keeps both of two files of one name, and no folders of a name", async () => {
+  test("stores both of two files with the same name, and ignores folders in names", async () => {
     await using running = await start();
     await post(running, ["a.txt", "first"]);
     await post(running, ["a.txt", "second"]);
@@ -52,7 +52,7 @@ describe("the example mod_upload", () => {
     assert.ok(!page.includes("<i>"), page);
   });
 
-  test("answers 413 beyond upload_max_size and 400 without a file, and leaves nothing", async () => {
+  test("responds with 413 beyond upload_max_size and with 400 without a file, and leaves nothing behind", async () => {
     await using running = await start({ upload_max_size: 1000 });
     assert.equal((await post(running, ["large.bin", "x".repeat(1001)])).status, 413);
     assert.equal((await post(running)).status, 400);
@@ -61,14 +61,14 @@ describe("the example mod_upload", () => {
     assert.equal((await post(running, ["just.bin", "x".repeat(1000)])).status, 303);
   });
 
-  test("is not bound by http_max_content_size", async () => {
+  test("is not limited by http_max_content_size", async () => {
     await using running = await start({ http_max_content_size: 1000 });
     const content = Buffer.alloc(3_000_000, "modhost ");
     assert.equal((await post(running, ["long.bin", content])).status, 303);
     assert.ok(Buffer.from(await (await running.fetch("/upload/file/long.bin")).arrayBuffer()).equals(content));
   });
 
-  test("leaves nothing of an upload whose client goes away", async (t) => {
+  test("leaves nothing of an upload whose client disconnects", async (t) => {
     await using running = await start();
     const folder = join(running.folder, "upload");
     const sending = request(running.url("/upload/"), {
@@ -77,13 +77,13 @@ describe("the example mod_upload", () => {
     });
     sending.on("error", () => undefined);
     sending.write('--b\r\nContent-Disposition: form-data; name="file"; filename="half.bin"\r\n\r\nthe first half');
-    await t.waitFor(async () => assert.equal((await readdir(folder)).length, 1), { interval: 5, timeout: 5000 });
+    await t.waitFor(async () => assert.equal((await readdir(folder)).length, 1), { interval: 5, timeout: 60_000 });
     assert.deepEqual(listed(await (await running.fetch("/upload/")).text()), []);
     sending.destroy();
-    await t.waitFor(async () => assert.deepEqual(await readdir(folder), []), { interval: 5, timeout: 5000 });
+    await t.waitFor(async () => assert.deepEqual(await readdir(folder), []), { interval: 5, timeout: 60_000 });
   });
 
-  test("a wrong upload_max_size stops the start", async () => {
+  test("is not loaded with an invalid upload_max_size", async () => {
     await assert.rejects(start({ upload_max_size: 0 }), /upload_max_size is 0/);
   });
 });

@@ -20,7 +20,7 @@ const files = shownFiles(guide);
 describe("the guide from Prosody", () => {
   let folder: string;
   let running: TestHost;
-  const weather = createServer((_asked, answer) => answer.end("Rain\n"));
+  const weather = createServer((_request, response) => response.end("Rain\n"));
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "modhost-guide-"));
@@ -52,7 +52,7 @@ describe("the guide from Prosody", () => {
     assert.deepEqual(states, []);
   });
 
-  test("shows a Lua original beside each", () => {
+  test("shows the Lua original next to each", () => {
     assert.equal(guide.split("```lua").length - 1, files.length + 1, "one for each module, and the configuration");
   });
 
@@ -61,7 +61,7 @@ describe("the guide from Prosody", () => {
     assert.equal(await text("/greet/to/Ada"), "Hello, Ada!\n");
   });
 
-  test("answers with page, redirect, status and error", async () => {
+  test("responds with a page, a redirect, a status and an error", async () => {
     const page = await running.fetch("/shop/page");
     assert.equal(page.headers.get("content-type"), "text/html; charset=utf-8");
     const moved = await running.fetch("/shop/moved", { redirect: "manual" });
@@ -72,7 +72,7 @@ describe("the guide from Prosody", () => {
     assert.match(await conflict.text(), /Sold out/);
   });
 
-  test("answers later", async () => {
+  test("responds later", async () => {
     assert.deepEqual(await Promise.all([text("/later/sent"), text("/later/promised")]), ["Sent later\n", "Promised\n"]);
   });
 
@@ -95,11 +95,11 @@ describe("the guide from Prosody", () => {
     assert.equal(await text("/nowhere"), "Nothing here\n");
   });
 
-  test("asks another server", async () => {
+  test("sends a request to another server", async () => {
     assert.equal(await text("/weather/today"), "Rain\n");
   });
 
-  test("keeps state over a reload", async () => {
+  test("preserves state across a reload", async () => {
     assert.equal(await text("/visits"), "1\n");
     await running.host.reload("visits");
     assert.equal(await text("/visits"), "2\n");
@@ -111,7 +111,7 @@ describe("the guide from Prosody", () => {
     assert.equal((await running.fetch("/store/.hidden", { method: "PUT", body: "x" })).status, 400);
   });
 
-  test("shows a configuration that holds", async () => {
+  test("shows a valid configuration", async () => {
     const [, yaml = ""] = /^```yaml\n(.*?)^```$/ms.exec(guide) ?? [];
     const config = parse(yaml.replace("/srv/modules", JSON.stringify(folder))) as Record<string, unknown>;
     await using configured = await createTestHost({ config: { ...config, http_ports: [0] } });
@@ -120,7 +120,7 @@ describe("the guide from Prosody", () => {
     assert.ok(loaded.includes("notes a.example loaded"), loaded.join("\n"));
   });
 
-  test("names no option that the reference does not have, but for those it says are gone", async () => {
+  test("names only options of the reference, except for those that it calls removed", async () => {
     const reference = await readFile(new URL("../../../../docs/reference/options.md", import.meta.url), "utf8");
     const rows = [...guide.matchAll(/^\| (`.*?) \| (?:the same|new:)/gm)].map(([, names = ""]) => names);
     const named = rows.flatMap((names) => [...names.matchAll(/`([a-z_]+)`/g)].map(([, name]) => name));

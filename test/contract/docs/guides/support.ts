@@ -1,4 +1,4 @@
-/** The modules that a guide shows: code blocks whose first line names their file. */
+/** Reads the modules that a guide shows: code blocks whose first line names their file. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -18,17 +18,15 @@ export function readGuide(name: string): string {
   return readFileSync(join(project, "docs/guides", `${name}.md`), "utf8");
 }
 
-/**
- * TypeScript blocks that begin with a comment of a file name; without those that begin otherwise.
- */
+/** Returns the TypeScript blocks that begin with a comment that names a file. */
 export function shownFiles(guide: string): ShownFile[] {
   const blocks = guide.matchAll(/^```ts\n\/\/ ([\w./-]+\.ts)\n(.*?)^```$/gms);
   return Array.from(blocks, ([, name = "", code = ""]) => ({ name, code }));
 }
 
 /**
- * Writes files into a folder of ES modules: without its package.json the compiler takes them for
- * CommonJS.
+ * Writes files into a folder of ES modules. Without its package.json, the compiler would treat them
+ * as CommonJS.
  */
 export async function writeFiles(folder: string, files: readonly ShownFile[]): Promise<void> {
   await writeFile(join(folder, "package.json"), '{ "type": "module" }\n');
@@ -38,10 +36,7 @@ export async function writeFiles(folder: string, files: readonly ShownFile[]): P
   }
 }
 
-/**
- * What the compiler has to say about files outside of the project, one line each; nothing when all
- * is well.
- */
+/** Returns the compiler's messages about files outside of the project, one line each. */
 export function typeErrors(files: readonly string[]): string[] {
   const folder = mkdtempSync(join(tmpdir(), "modhost-types-"));
   try {
@@ -55,16 +50,16 @@ export function typeErrors(files: readonly string[]): string[] {
         encoding: "utf8",
       },
     );
-    // A message may go on in lines that are indented.
-    const told = Array.from(
+    // A message may continue in indented lines.
+    const messages = Array.from(
       stdout.matchAll(/^(\S.*?)\((\d+),\d+\): error \w+: (.*(?:\n\s.*)*)/gm),
       ([, ...parts]) => parts,
     );
-    // Without a file it speaks of its settings.
-    if ((status !== 0 && told.length === 0) || /^error /m.test(stdout))
+    // A message without a file is about the settings of the compiler.
+    if ((status !== 0 && messages.length === 0) || /^error /m.test(stdout))
       throw new Error(`the compiler ended with ${status}: ${stdout}${stderr}`);
     const wanted = new Set(files.map((file) => realpathSync(file)));
-    return told
+    return messages
       .map(([path = "", ...rest]) => [realpathSync(resolve(folder, path)), ...rest] as const)
       .filter(([path]) => wanted.has(path))
       .map(([path, line, message]) => `${path}:${line}: ${message}`);
@@ -73,20 +68,20 @@ export function typeErrors(files: readonly string[]): string[] {
   }
 }
 
-/** What the package exports, by the name that it is imported by, and its source. */
+/** Returns the exports of the package: the name to import, and the source. */
 function exported(): [string, string[]][] {
   const { exports } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as {
     exports: Record<string, string | { source: string }>;
   };
-  return Object.entries(exports).flatMap(([name, door]) =>
-    typeof door === "string" ? [] : [[posix.join("modhost", name), [join(project, door.source)]]],
+  return Object.entries(exports).flatMap(([name, target]) =>
+    typeof target === "string" ? [] : [[posix.join("modhost", name), [join(project, target.source)]]],
   );
 }
 
 const settings = {
   extends: join(project, "tsconfig.json"),
   compilerOptions: {
-    // Variables that a guide leaves to its reader are no errors.
+    // A guide may declare variables that only its reader uses.
     noUnusedLocals: false,
     noUnusedParameters: false,
     allowJs: true,

@@ -14,13 +14,13 @@ const guide = readGuide("use-the-node");
 const files = shownFiles(guide);
 const clients = ["kubo-rpc-client", "ipfs-http-client"] as const;
 
-describe("programs of the guide to the node print what it shows", () => {
+describe("programs of the guide to the node print the output that it shows", () => {
   let folder: string;
   const printed = async (...program: readonly string[]) => {
     const given = ["--conditions=source", ...program];
     return (await run(process.execPath, given, { cwd: folder, timeout: 300_000 })).stdout;
   };
-  /** What the guide sets for the server that it has started. */
+  /** The environment that the guide sets for the server that it has started. */
   const environmentShown = Object.fromEntries(
     Array.from(guide.matchAll(/^(MODHOST_\w+)=(\S+) npx modhost run\b/gm), ([, name = "", value]) => [name, value]),
   );
@@ -66,7 +66,7 @@ describe("programs of the guide to the node print what it shows", () => {
   });
 });
 
-test("the module on the node of the other guide tells clients what is wrong", async (t) => {
+test("the module on the node of the other guide reports errors to clients", async (t) => {
   const shown = readGuide("module/node").match(/```ts\n(import[^`]*? from "modhost\/node";\n.*?)```/s)?.[1] ?? "";
   const [, imports = "", body = ""] = /^((?:import [^\n]*\n)+)(.*)$/s.exec(shown) ?? [];
   const folder = await mkdtemp(join(tmpdir(), "modhost-guide-"));
@@ -84,13 +84,13 @@ test("the module on the node of the other guide tells clients what is wrong", as
   const { Hash } = (await (await server.fetch("/api/v0/add", { method: "POST", body: form })).json()) as {
     Hash: string;
   };
-  const asked = async (path: string) => {
-    const answer = await server.fetch(`/notes/of/${path}`);
-    return [answer.status, answer.ok ? await answer.text() : ""];
+  const get = async (path: string) => {
+    const response = await server.fetch(`/notes/of/${path}`);
+    return [response.status, response.ok ? await response.text() : ""];
   };
-  assert.deepEqual(await asked(Hash), [200, "Hello Worlds!\n"]);
-  assert.deepEqual(await asked(directory), [400, ""]);
-  assert.deepEqual(await asked("foo"), [400, ""]);
-  assert.deepEqual(await asked(`${directory}/nope`), [404, ""]);
-  assert.deepEqual(await asked("QmdfTbBqBPQ7VNxZEYEj14VmRuZBkqFbiwReogJgS1zR1n"), [404, ""]);
+  assert.deepEqual(await get(Hash), [200, "Hello Worlds!\n"]);
+  assert.deepEqual(await get(directory), [400, ""]);
+  assert.deepEqual(await get("foo"), [400, ""]);
+  assert.deepEqual(await get(`${directory}/nope`), [404, ""]);
+  assert.deepEqual(await get("QmdfTbBqBPQ7VNxZEYEj14VmRuZBkqFbiwReogJgS1zR1n"), [404, ""]);
 });

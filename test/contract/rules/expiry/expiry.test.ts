@@ -1,6 +1,6 @@
 /**
- * No test depends on the date: what expires in the files of the tests is looked for, and either
- * lies in another century or is read under a clock. Dates in sources are held to the same.
+ * Tests that no test depends on the date. Data that expires in the files of the tests either lies
+ * in another century or is read with a test's clock. The same applies to dates in sources.
  */
 import "reflect-metadata";
 import assert from "node:assert/strict";
@@ -22,8 +22,8 @@ import { type Expiry, expiriesIn, expiriesOf } from "./find.ts";
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 
 /**
- * Data that expired before this time is expected to be expired. Data that expires after the end of
- * this time outlives these tests.
+ * Data that expired before this time is expected to be expired. Data that expires after the second
+ * time will outlive these tests.
  */
 const LONG_AGO = Date.UTC(2020, 0);
 const FAR_AHEAD = Date.UTC(2050, 0);
@@ -69,7 +69,7 @@ async function expiriesInArchive(t: TestContext, file: string): Promise<Expiry[]
 /** Both have a file that says which one is current. */
 const isPebbleToo = (names: readonly string[]) => names.some((name) => name.startsWith("marker."));
 
-/** Returns the faults of a file; none for most files. */
+/** Returns what is wrong with data that expires in a file, or undefined. */
 function faultOf(file: string, { kind, until }: Expiry): string | undefined {
   if (until < LONG_AGO || until >= FAR_AHEAD) return undefined;
   const what = `${file}: a ${kind} until ${new Date(until).toISOString()}`;

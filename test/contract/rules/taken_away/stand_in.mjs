@@ -1,9 +1,12 @@
-/** Has one package (TAKEN_AWAY) do nothing, for the process that imports this first. */
+/**
+ * Replaces one package (TAKEN_AWAY) by a stand-in that does nothing, for the process that imports
+ * this file first.
+ */
 import { registerHooks } from "node:module";
 
 const real = (name) => JSON.stringify(`${import.meta.resolve(name)}?real`);
 
-/** The least that the host's own imports need to go through. */
+/** The minimum that the host's own imports require. */
 const standIns = {
   koa: `import Koa from ${real("koa")}; export default class extends Koa { compose = () => async ({ res }) => res.end(); }`,
   "@koa/router": `export default class {

@@ -1,6 +1,6 @@
 /**
- * Packages that do what users would miss: each is taken away in turn, and the test that names what
- * is missed then fails.
+ * Tests that packages are needed: each is replaced by a stand-in, and then the test of its
+ * behaviour fails.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const standIn = new URL("stand_in.mjs", import.meta.url).href;
 
-/** Package, test file below `test/unit`, and the test in it. */
+/** Package, test file below `test/unit`, and the name of the test in it. */
 const missed = [
   ["koa", "core/http/middleware/middleware.test.ts", "run in order"],
   ["@koa/router", "core/http/routing/routes.test.ts", "the methods of a path are known, whatever the requested method"],

@@ -1,4 +1,7 @@
-/** Peers come and go while a node works with them, and what it holds afterwards. */
+/**
+ * Peers connect, work with a node and disconnect. Then the resources of the node are compared with
+ * those before.
+ */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -12,45 +15,47 @@ import { Report } from "#test/support/network/report.ts";
 import { Rpc } from "#test/support/network/rpc.ts";
 import { allowTunnels } from "#test/support/network/tunnels.ts";
 import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
-import { cutOff, type Kept, play } from "./scenes.ts";
+import { cutOff, play, type StoredFile } from "./scenes.ts";
 import type { Holdings } from "./subject.ts";
 
 export interface NetworkChurnOptions {
-  /** Peers that are there at a time. */
+  /** Number of peers at the same time. */
   readonly peers: number;
-  /** Rounds between two looks at what the node holds while nobody is there. */
+  /** Rounds between two looks at the node's resources while no peer is connected. */
   readonly looks: number;
-  /** Whether there is to be another round. */
+  /** Returns whether there is another round. */
   readonly more: (rounds: number) => boolean;
-  /** Told of each look. */
+  /** Called after each look. */
   readonly onLook?: (look: Look) => void;
 }
 
 export interface Look {
   /** Rounds so far. */
   readonly rounds: number;
-  readonly held: Holdings;
-  /** What there is beyond what there was at the first look. */
+  readonly holdings: Holdings;
+  /** Resources beyond those of the first look. */
   readonly left: readonly string[];
 }
 
 export interface NetworkChurnReport {
   readonly rounds: number;
-  /** Answers that were compared with what they had to be, and those that differ. */
+  /** Number of checked results, and those that differ. */
   readonly checks: number;
   readonly wrong: readonly string[];
   readonly looks: readonly Look[];
-  /** Files that were added or pinned on the node, all of them read again at the end. */
-  readonly kept: number;
+  /**
+   * Number of files that were added or pinned on the node. All of them are read again at the end.
+   */
+  readonly stored: number;
 }
 
-/** Milliseconds for what is going on to end when all peers have gone. */
-const calmWithin = 60_000;
+/** Timeout in milliseconds for background work after all peers have disconnected. */
+const settleWithin = 60_000;
 
 export async function churnNetwork(options: NetworkChurnOptions): Promise<NetworkChurnReport> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-network-churn-"));
   const report = new Report({ quiet: true });
-  const kept: Kept[] = [];
+  const stored: StoredFile[] = [];
   const looks: Look[] = [];
   const subject = await Subject.start(join(folder, "subject"));
   let rounds = 0;
@@ -58,35 +63,35 @@ export async function churnNetwork(options: NetworkChurnOptions): Promise<Networ
     const node = await Rpc.of("the node", subject.url);
     await allowTunnels(node);
     while (options.more(rounds)) {
-      await playRound({ node, report, kept, folder, round: rounds, peers: options.peers });
+      await playRound({ node, report, stored, folder, round: rounds, peers: options.peers });
       rounds += 1;
       if (rounds % options.looks !== 0 && options.more(rounds)) continue;
-      const look = await calm(subject, rounds, looks[0]?.held);
+      const look = await settledLook(subject, rounds, looks[0]?.holdings);
       looks.push(look);
       options.onLook?.(look);
     }
-    await report.part("nothing is lost", () => readAgain(report, node, kept));
+    await report.part("no file is lost", () => readAgain(report, node, stored));
   } finally {
     await subject.stop();
     await rm(folder, { recursive: true, force: true });
   }
-  return { rounds, checks: report.checks, wrong: report.wrong, looks, kept: kept.length };
+  return { rounds, checks: report.checks, wrong: report.wrong, looks, stored: stored.length };
 }
 
 interface Round {
   readonly node: Rpc;
   readonly report: Report;
-  readonly kept: Kept[];
+  readonly stored: StoredFile[];
   readonly folder: string;
   readonly round: number;
   readonly peers: number;
 }
 
 /**
- * New peers come, work with the node all at once, and go: one in the middle of what it says, the
- * others in peace.
+ * New peers connect and work with the node at the same time. Then one is killed while it sends, and
+ * the others disconnect.
  */
-async function playRound({ node, report, kept, folder, round, peers }: Round): Promise<void> {
+async function playRound({ node, report, stored, folder, round, peers }: Round): Promise<void> {
   const servers: RpcServer[] = [];
   try {
     await Promise.all(
@@ -97,7 +102,7 @@ async function playRound({ node, report, kept, folder, round, peers }: Round): P
         servers.push(server);
         const peer = await Rpc.of(`peer ${round}-${at}`, server.url);
         await allowTunnels(peer);
-        await play({ report, node, peer, kept, at, seed: 100_000 * (at + 1) + 1000 * round });
+        await play({ report, node, peer, stored, at, seed: 100_000 * (at + 1) + 1000 * round });
         if (at !== 0) return;
         await report.part(`${peer.name} is killed`, () => cutOff(node, peer, round, () => server.kill()));
       }),
@@ -108,20 +113,22 @@ async function playRound({ node, report, kept, folder, round, peers }: Round): P
   }
 }
 
-/** What the node holds when all that goes on has ended, or has had the time to. */
-async function calm(subject: Subject, rounds: number, first: Holdings | undefined): Promise<Look> {
-  const end = performance.now() + calmWithin;
+/**
+ * Waits until the node's background work has ended, or for the timeout. Resolves to its resources.
+ */
+async function settledLook(subject: Subject, rounds: number, first: Holdings | undefined): Promise<Look> {
+  const end = performance.now() + settleWithin;
   for (;;) {
-    const held = await subject.holdings();
-    const left = leftIn(held, first);
-    if (left.length === 0 || performance.now() > end) return { rounds, held, left };
+    const holdings = await subject.holdings();
+    const left = leftIn(holdings, first);
+    if (left.length === 0 || performance.now() > end) return { rounds, holdings, left };
     await pass(200);
   }
 }
 
-/** The store keeps some of its files open, others as it grows. */
+/** The store keeps some of its files open, and opens others as it grows. */
 const segment = /^open file .*\/segments\//;
-/** Timers that run are as many as there are things to wait for: there may be some more. */
+/** The number of running timers varies with pending waits: a few more are allowed. */
 const moreTimers = 4;
 
 function leftIn({ handles, network, listeners }: Holdings, first: Holdings | undefined): string[] {
@@ -134,9 +141,9 @@ function leftIn({ handles, network, listeners }: Holdings, first: Holdings | und
   return [...open, ...more(others, before), ...heard.map((each) => `listeners: ${each}`)];
 }
 
-async function readAgain(report: Report, node: Rpc, kept: readonly Kept[]): Promise<void> {
+async function readAgain(report: Report, node: Rpc, stored: readonly StoredFile[]): Promise<void> {
   await node.all("repo/gc", { quiet: "true" });
-  for (const { cid, size, seed } of kept) {
+  for (const { cid, size, seed } of stored) {
     report.same(`${cid} is still there`, await node.digest(`/ipfs/${cid}`), digestOf(keystream(size, seed)));
   }
 }
@@ -165,10 +172,10 @@ class Subject {
   }
 
   async holdings(): Promise<Holdings> {
-    const answer = once(this.#child, "message");
+    const message = once(this.#child, "message");
     this.#child.send("holdings");
-    const [held] = await answer;
-    return held as Holdings;
+    const [holdings] = await message;
+    return holdings as Holdings;
   }
 
   async stop(): Promise<void> {

@@ -1,4 +1,4 @@
-/** What a node does with one peer while that one is there. */
+/** Scenes of a node with one peer while the peer is connected. */
 import { setTimeout as pass } from "node:timers/promises";
 import { keystream } from "#test/support/content.ts";
 import { connects, fileCrosses, findsPeer, pings, providesFor, treeCrosses } from "#test/support/network/meeting.ts";
@@ -7,8 +7,8 @@ import type { Rpc } from "#test/support/network/rpc.ts";
 import { tunnels } from "#test/support/network/tunnels.ts";
 import { messagesCross, namesCross } from "#test/support/network/words.ts";
 
-/** A file that the node has to have in the end. */
-export interface Kept {
+/** A file that the node has to have at the end. */
+export interface StoredFile {
   readonly cid: string;
   readonly size: number;
   readonly seed: number;
@@ -16,13 +16,13 @@ export interface Kept {
 
 export interface Play {
   readonly report: Report;
-  /** Under test. */
+  /** The node under test. */
   readonly node: Rpc;
   readonly peer: Rpc;
-  readonly kept: Kept[];
-  /** The number of the peer: some things only one of them does at a time. */
+  readonly stored: StoredFile[];
+  /** Number of the peer: only one peer at a time plays some scenes. */
   readonly at: number;
-  /** Contents are made of it and the thousand numbers behind it. */
+  /** Contents are made from it and the next thousand numbers. */
   readonly seed: number;
 }
 
@@ -44,31 +44,28 @@ export async function play(parts: Play): Promise<void> {
   });
 }
 
-async function contents({ report, node, peer, kept, seed }: Play): Promise<void> {
+async function contents({ report, node, peer, stored, seed }: Play): Promise<void> {
   for (const [at, size] of [100, 70_000, 2 * mebibyte].entries()) {
     const own = seed + at;
-    kept.push({ cid: await fileCrosses(report, node, peer, size, own), size, seed: own });
+    stored.push({ cid: await fileCrosses(report, node, peer, size, own), size, seed: own });
     const foreign = seed + 10 + at;
     const cid = await fileCrosses(report, peer, node, size, foreign);
     await node.one("pin/add", { arg: cid });
-    kept.push({ cid, size, seed: foreign });
+    stored.push({ cid, size, seed: foreign });
   }
   await treeCrosses(report, peer, node, seed + 100);
   await providesFor(report, peer, node, seed + 200);
   await providesFor(report, node, peer, seed + 300);
 }
 
-/**
- * A read goes on when its peer leaves in the middle of it and comes back, whoever of the two dials
- * first.
- */
+/** A read continues if its peer disconnects in the middle and reconnects, whoever dials first. */
 async function comesBack({ report, node, peer, seed }: Play): Promise<void> {
   let over = false;
   const reading = fileCrosses(report, peer, node, 4 * mebibyte, seed + 400).finally(() => {
     over = true;
   });
   await node.all("swarm/disconnect", { arg: peer.address });
-  // A connection that is on its way to being closed is taken for one that is there.
+  // A connection that is being closed may still count as open.
   while (!over) {
     await peer.all("swarm/connect", { arg: node.address });
     await pass(100);
@@ -90,27 +87,25 @@ async function messages({ report, node, peer, at }: Play): Promise<void> {
   await tunnels(report, node, peer);
 }
 
-/** Calls for what nobody has end when their caller leaves. */
+/** Calls for content that nobody has end when the caller disconnects. */
 async function given(node: Rpc, seed: number): Promise<void> {
   const cid = await node.add({ file: [...keystream(100, seed)] }, { "only-hash": "true" });
   const signal = AbortSignal.timeout(300);
   for (const command of ["cat", "dht/findprovs"]) {
     await node
       .post(command, { arg: cid }, { signal })
-      .then((answer) => answer.text())
+      .then((response) => response.text())
       .catch(() => undefined);
   }
 }
 
-/**
- * The peer goes in the middle of what it sends; the caller of the read waits a little, and leaves.
- */
+/** Kills the peer while it sends. The caller of the read waits a little and disconnects. */
 export async function cutOff(node: Rpc, peer: Rpc, round: number, kill: () => Promise<void>): Promise<void> {
   const cid = await peer.add({ file: [...keystream(16 * mebibyte, 10_000_000 + round)] });
   const leaving = new AbortController();
   const reading = node.post("cat", { arg: cid }, { signal: leaving.signal });
-  const answer = await reading;
-  const reader = answer.body?.getReader();
+  const response = await reading;
+  const reader = response.body?.getReader();
   await reader?.read();
   await kill();
   setTimeout(() => leaving.abort(), 500);

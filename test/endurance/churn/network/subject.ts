@@ -1,5 +1,6 @@
 /**
- * The node under test, in a process of its own: serves its API, and tells its parent what it holds.
+ * The node under test in a process of its own. It serves its API, and reports its resources to its
+ * parent.
  */
 
 import type { NodeModule } from "modhost/node";
@@ -9,15 +10,16 @@ import type { Module } from "#core/types.ts";
 import type { Network } from "#node/network/network.ts";
 import { heapUsed } from "#test/support/heap.ts";
 
-/** What the process has at a moment. */
+/** Resources of the process at a moment. */
 export interface Holdings {
-  /** Bytes after a collection, and bytes outside of the heap. */
+  /** Bytes of heap after a collection, and bytes outside of the heap. */
   readonly heap: number;
   readonly outside: number;
-  /** Handles, open files and listeners by kind. */
+  /** Number of handles, open files and listeners by kind. */
   readonly handles: readonly (readonly [kind: string, count: number])[];
   /**
-   * Of the network, by kind: there is none of any while nobody is connected and nothing asked for.
+   * Number of network resources by kind. All are 0 while nobody is connected and no request is
+   * pending.
    */
   readonly network: Readonly<Record<string, number>>;
   /** Listeners that others have added to libp2p, by event. */
@@ -50,9 +52,9 @@ const host = createHost({
 });
 await host.start();
 
-process.on("message", (asked) => {
-  if (asked === "stop") void host.stop().then(() => process.disconnect());
-  else void holdings().then((held) => process.send?.(held));
+process.on("message", (message) => {
+  if (message === "stop") void host.stop().then(() => process.disconnect());
+  else void holdings().then((found) => process.send?.(found));
 });
 process.send?.(host.listening().find(({ scheme }) => scheme === "http")?.port);
 
@@ -65,12 +67,12 @@ async function holdings(): Promise<Holdings> {
     heap,
     outside: external,
     handles: [...handlesNow(host)],
-    network: await held(network),
+    network: await networkHoldings(network),
     listeners: Object.fromEntries(events.map((event) => [event, libp2p.listenerCount(event)])),
   };
 }
 
-async function held({ libp2p, bitswap, p2p, pubsub }: Network): Promise<Holdings["network"]> {
+async function networkHoldings({ libp2p, bitswap, p2p, pubsub }: Network): Promise<Holdings["network"]> {
   const connections = libp2p.getConnections();
   const { wantlist, peers, provideBufLen } = bitswap.stat();
   return {

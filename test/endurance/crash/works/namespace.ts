@@ -1,7 +1,7 @@
-/** Files and directories of the mutable namespace. */
+/** Work on files and directories of MFS. */
 
+import { digest, directory, file, pinsAmong } from "#test/endurance/crash/items.ts";
 import type { Model, Values } from "#test/endurance/crash/model.ts";
-import { digest, directory, file, pinsAmong } from "#test/endurance/crash/places.ts";
 import { pick, type Weighted, type Works } from "#test/endurance/crash/works.ts";
 import type { RpcServer } from "#test/support/rpc_server.ts";
 import { noise } from "./storage.ts";
@@ -9,20 +9,22 @@ import { noise } from "./storage.ts";
 const folders = ["/a", "/b", "/c", "/d"];
 const names = ["0", "1", "2", "3", "4", "5"];
 
-/** What a file holds that has no bytes. */
+/** Digest of an empty file. */
 const empty = digest(new Uint8Array());
 
 const anyFolder = () => pick(folders) as string;
 const anyPath = () => `${anyFolder()}/${pick(names)}`;
 const folderOf = (path: string) => path.slice(0, path.lastIndexOf("/"));
 
-/** What is below a folder, with itself; undefined when some of it is in use. */
+/**
+ * Returns a folder and everything below it, or undefined if a pending change affects some of it.
+ */
 function free(model: Model, folder: string): string[] | undefined {
   const all = [folder, ...names.map((name) => `${folder}/${name}`)];
   return all.every((path) => model.isFree(file(path))) ? all.filter((path) => model.get(file(path))) : undefined;
 }
 
-/** Paths of files, of which nobody changes anything. */
+/** Paths of files that no pending change affects. */
 const files = (model: Model) =>
   model
     .among(file("/"))
@@ -40,7 +42,10 @@ class Namespace {
     this.#model = works.model;
   }
 
-  /** The values that an entry makes, and what it relies on; undefined when its place is in use. */
+  /**
+   * Returns the values that a new entry makes, and the items on which it relies. Undefined if a
+   * pending change affects its path.
+   */
   #entry(path: string, value: string): readonly [Values, readonly string[]] | undefined {
     const folder = file(folderOf(path));
     if (!this.#model.isFree(file(path))) return undefined;
@@ -50,13 +55,13 @@ class Namespace {
     return this.#model.isFree(folder) ? [{ [folder]: directory, [file(path)]: value }, []] : undefined;
   }
 
-  /** Of a new file, or in the place of one. */
+  /** Writes a new file, or replaces one. */
   async write(server: RpcServer): Promise<void> {
     const path = anyPath();
     await this.#put(server, path, noise(700_000), { truncate: "true", create: "true", parents: "true" });
   }
 
-  /** Into a file that is there, also beyond its end. */
+  /** Writes into an existing file, also beyond its end. */
   async overwrite(server: RpcServer): Promise<void> {
     const path = pick(files(this.#model));
     if (path === undefined) return;
@@ -75,11 +80,11 @@ class Namespace {
     if (entry === undefined) return;
     const [values, relies] = entry;
     this.#bodies.set(digest(after), after);
-    // What is not flushed may be lost until something else is.
+    // A change that is not flushed may be lost until another one is flushed.
     const flush = Math.random() < 0.95;
     const query = { ...how, arg: path, flush: String(flush) };
     const run = async () => (await this.#works.does(server, "files/write", query, { parts: { data } })) && flush;
-    // A new file is made before its bytes are taken.
+    // The file is created before its bytes are read.
     const way = this.#model.get(file(path)) === undefined ? { ...values, [file(path)]: empty } : undefined;
     await this.#model.change(values, run, { relies, way });
     this.#forget();
@@ -97,7 +102,7 @@ class Namespace {
     await this.#model.change({ [file(path)]: directory }, () => this.#works.does(server, "files/mkdir", { arg: path }));
   }
 
-  /** A file, to where there may be another. */
+  /** Moves a file, possibly over another one. */
   async move(server: RpcServer): Promise<void> {
     const from = pick(files(this.#model).filter((path) => this.#model.isFree(file(path))));
     const to = anyPath();
@@ -114,7 +119,7 @@ class Namespace {
     );
   }
 
-  /** A folder with all below it, to where there is none. */
+  /** Moves a folder with everything below it to a path that does not exist. */
   async moveFolder(server: RpcServer): Promise<void> {
     const from = anyFolder();
     const to = anyFolder();
@@ -128,7 +133,7 @@ class Namespace {
     await this.#model.change(Object.fromEntries(values), () => this.#works.does(server, "files/mv", pair(from, to)));
   }
 
-  /** What is pinned, or another file, to where there is none. */
+  /** Copies pinned content, or another file, to a path that does not exist. */
   async copy(server: RpcServer): Promise<void> {
     const { contents } = this.#model;
     const to = anyPath();
@@ -146,7 +151,7 @@ class Namespace {
     if (this.#model.get(file(to)) !== undefined || this.#model.get(file(folderOf(to))) === undefined) return;
     const [values, relies] = entry;
     const used = outside ? relies : [...relies, file(source), file(folderOf(source))];
-    // What was pinned may be so no more, and collected.
+    // The pin may have been removed, and the content collected.
     const run = () => this.#works.does(server, "files/cp", pair(source, to), { mayFail: outside });
     await this.#model.change(values, run, { relies: used });
   }

@@ -1,7 +1,7 @@
-/** Keys and settings. */
+/** Work on keys and settings. */
 
+import { key, setting, settings } from "#test/endurance/crash/items.ts";
 import { anything } from "#test/endurance/crash/model.ts";
-import { key, setting, settings } from "#test/endurance/crash/places.ts";
 import { pick, type Weighted, type Works } from "#test/endurance/crash/works.ts";
 import type { RpcServer } from "#test/support/rpc_server.ts";
 
@@ -14,12 +14,12 @@ async function makeKey(works: Works, server: RpcServer): Promise<void> {
   const name = anyFree(works, false);
   if (name === undefined) return;
   await works.model.change({ [key(name)]: anything }, async () => {
-    const answer = await works.ask(server, "key/gen", { arg: name });
-    return answer !== undefined && { [key(name)]: (JSON.parse(answer) as { readonly Id: string }).Id };
+    const text = await works.ask(server, "key/gen", { arg: name });
+    return text !== undefined && { [key(name)]: (JSON.parse(text) as { readonly Id: string }).Id };
   });
 }
 
-/** Also to a name that another key has, which is gone then. */
+/** The new name may belong to another key, which is replaced then. */
 async function renameKey(works: Works, server: RpcServer): Promise<void> {
   const from = anyFree(works, true);
   const to = anyFree(works, Math.random() < 0.5);

@@ -1,4 +1,4 @@
-/** Contents, pins and collections. */
+/** Work on content and pins, and garbage collections. */
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,8 +6,8 @@ import { CarWriter } from "@ipld/car";
 import { encode as encodeCbor } from "@ipld/dag-cbor";
 import { CID } from "multiformats/cid";
 import { create } from "multiformats/hashes/digest";
+import { digest, pin, pinsAmong } from "#test/endurance/crash/items.ts";
 import type { Content } from "#test/endurance/crash/model.ts";
-import { digest, pin, pinsAmong } from "#test/endurance/crash/places.ts";
 import { pick, type Weighted, type Works } from "#test/endurance/crash/works.ts";
 import type { RpcServer } from "#test/support/rpc_server.ts";
 import { packed } from "#test/support/tar.ts";
@@ -15,10 +15,10 @@ import { packed } from "#test/support/tar.ts";
 const raw = 0x55;
 const dagCbor = 0x71;
 const sha256 = 0x12;
-/** The block of a directory with nothing in it, which is always there. */
+/** The block of an empty directory, which always exists. */
 const emptyFolder = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
-/** Mostly few bytes. */
+/** Returns random bytes, mostly few. */
 export const noise = (most: number): Buffer => randomBytes(Math.ceil(Math.random() ** 4 * most));
 
 interface Made {
@@ -30,20 +30,20 @@ function made(codec: number, bytes: Uint8Array): Made {
   return { cid: CID.createV1(codec, create(sha256, Buffer.from(digest(bytes), "hex"))), bytes };
 }
 
-/** Of a block by itself. */
+/** Describes how to read a single block. */
 const blockOf = (cid: CID): Content => ({
   command: "block/get",
   digest: Buffer.from(cid.multihash.digest).toString("hex"),
 });
 
-/** Stores what then is pinned. */
+/** Stores content that is pinned. */
 async function keep({ model }: Works, cid: string, content: Content, run: () => Promise<boolean>): Promise<void> {
   if (!model.isFree(pin(cid))) return;
   model.contents.set(cid, content);
   await model.change({ [pin(cid)]: "recursive" }, run);
 }
 
-/** Stores what nothing keeps. */
+/** Stores content that is not pinned. */
 async function leave({ model }: Works, run: () => Promise<readonly [CID, Content] | undefined>): Promise<void> {
   await model.storing(async () => {
     const [cid, content] = (await run()) ?? [];
@@ -53,7 +53,7 @@ async function leave({ model }: Works, run: () => Promise<readonly [CID, Content
   });
 }
 
-const hashIn = (answer: string): string => (JSON.parse(answer) as { readonly Hash: string }).Hash;
+const hashIn = (text: string): string => (JSON.parse(text) as { readonly Hash: string }).Hash;
 
 async function add(works: Works, server: RpcServer): Promise<void> {
   const content = noise(1_000_000);
@@ -66,7 +66,7 @@ async function add(works: Works, server: RpcServer): Promise<void> {
   );
 }
 
-/** Of a file beside the repo, which is kept by reference. */
+/** Adds a reference to a file outside of the repo. */
 async function addReference(works: Works, server: RpcServer): Promise<void> {
   const content = noise(600_000);
   const query = { "raw-leaves": "true", "only-hash": "true" };
@@ -77,12 +77,12 @@ async function addReference(works: Works, server: RpcServer): Promise<void> {
   await writeFile(path, content);
   const head = `--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\nAbspath: ${path}\r\n\r\n`;
   await keep(works, cid, { command: "cat", digest: digest(content) }, async () => {
-    const answer = await fetch(`${server.url}/api/v0/add?nocopy=true`, {
+    const response = await fetch(`${server.url}/api/v0/add?nocopy=true`, {
       method: "POST",
       headers: { "content-type": "multipart/form-data; boundary=b" },
       body: Buffer.concat([Buffer.from(head), content, Buffer.from("\r\n--b--\r\n")]),
     });
-    return (await works.judge("add (nocopy)", answer, { text: cid })) !== undefined;
+    return (await works.judge("add (nocopy)", response, { text: cid })) !== undefined;
   });
 }
 
@@ -96,7 +96,7 @@ export async function unpin(works: Works, server: RpcServer): Promise<void> {
   });
 }
 
-/** What is not pinned may be collected at any moment. */
+/** Content without a pin may be collected at any moment. */
 async function repin(works: Works, server: RpcServer): Promise<void> {
   const { model } = works;
   const cid = pick(model.loose().filter((cid) => model.isFree(pin(cid)) && model.get(pin(cid)) === undefined));
@@ -138,13 +138,13 @@ async function importArchive(works: Works, server: RpcServer): Promise<void> {
   for (const block of [root, ...leaves]) await writer.put(block);
   await writer.close();
   const archive = Buffer.concat(await written);
-  // It comes out as it went in: parents before children, links in order.
+  // The export must equal the import: parents before children, links in order.
   await keep(works, root.cid.toString(), { command: "dag/export", digest: digest(archive) }, () =>
     works.does(server, "dag/import", {}, { parts: { data: archive }, text: '"PinErrorMsg":""' }),
   );
 }
 
-/** Gives an object another link; what that makes is pinned by nobody. */
+/** Adds a link to an object. The result is not pinned. */
 function patching(works: Works): (server: RpcServer) => Promise<void> {
   let root = emptyFolder;
   return (server) =>
@@ -156,9 +156,9 @@ function patching(works: Works): (server: RpcServer) => Promise<void> {
         ["arg", child],
       ] as const;
       // Both may have been collected.
-      const answer = await works.ask(server, "object/patch/add-link", query, { mayFail: true });
-      root = answer === undefined ? emptyFolder : hashIn(answer);
-      return answer === undefined ? undefined : [CID.parse(root), blockOf(CID.parse(root))];
+      const text = await works.ask(server, "object/patch/add-link", query, { mayFail: true });
+      root = text === undefined ? emptyFolder : hashIn(text);
+      return text === undefined ? undefined : [CID.parse(root), blockOf(CID.parse(root))];
     });
 }
 
@@ -169,10 +169,10 @@ async function addTar(works: Works, server: RpcServer): Promise<void> {
     { name: "folder/file", body },
   ]);
   await leave(works, async () => {
-    const answer = await works.ask(server, "tar/add", {}, { parts: { file: archive } });
-    if (answer === undefined) return undefined;
+    const text = await works.ask(server, "tar/add", {}, { parts: { file: archive } });
+    if (text === undefined) return undefined;
     const content = { command: "cat", below: "/-folder/-file/data", digest: digest(Buffer.from(body)) };
-    return [CID.parse(hashIn(answer)), content];
+    return [CID.parse(hashIn(text)), content];
   });
 }
 

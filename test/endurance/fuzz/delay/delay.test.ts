@@ -4,19 +4,19 @@ import { steepOf, targets } from "./delay.ts";
 import { cpuTime, longestTurn } from "./meter.ts";
 import { target } from "./target.ts";
 
-describe("what comes from outside takes time with its length, not with the square of it", () => {
+describe("time to read external input is linear in its length, not quadratic", () => {
   for (const each of targets) {
     test(`${each.name}: ${each.shapes.length} shapes`, async () => assert.deepEqual(await steepOf(each), []));
   }
 });
 
-test("the meter sees what holds the loop, and what grows with the square", async () => {
+test("the meter detects blocking of the loop, and quadratic growth", async () => {
   const busy = (ms: number) => {
     const until = cpuTime() + ms;
     while (cpuTime() < until);
   };
-  const held = await longestTurn(() => busy(30), 1);
-  assert.ok(held >= 30, `${held}`);
+  const longest = await longestTurn(() => busy(30), 1);
+  assert.ok(longest >= 30, `${longest}`);
   const pieces = async () => {
     for (let left = 20; left > 0; left -= 1) {
       busy(10);

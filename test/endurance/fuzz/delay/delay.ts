@@ -1,6 +1,6 @@
 /**
- * Measures how long hostile inputs hold the event loop in one piece, up to the largest input of
- * each reader.
+ * Measures how long hostile inputs block the event loop at once, up to the largest input of each
+ * reader.
  */
 import { longestTurn, MAX_TURN_MS, slowdown } from "./meter.ts";
 import type { Target } from "./target.ts";
@@ -16,23 +16,23 @@ export interface Turn {
   readonly shape: string;
   /** Bytes of the input. */
   readonly size: number;
-  /** CPU time of the longest turn. */
+  /** CPU time of the longest turn in milliseconds. */
   readonly ms: number;
-  /** How busy the machine was meanwhile, see `slowdown`: a share of the time is its own. */
+  /** Load of the machine meanwhile, see `slowdown`: it explains a part of the time. */
   readonly slowdown: number;
-  /** Why it may take longer. */
+  /** Reason why it may take longer. */
   readonly atOnce: string | undefined;
 }
 
 const FIRST_SIZE = 10_000;
-/** Sizes grow by this; an input that takes too long is not made larger. */
+/** Factor between two sizes. If an input takes too long, it is not enlarged. */
 const GROWTH = 10;
-/** The best of so many runs is what counts. */
+/** Number of runs. The fastest one counts. */
 const RUNS = 5;
 
 /**
- * The worst input of a target: it grows from 10 KB to the bound of the interface, until it takes
- * more than `bound`.
+ * Returns the worst input of a target. Its size grows from 10 KB to the limit of the interface,
+ * until it takes more than `bound`.
  */
 export async function worstOf(target: Target, bound = MAX_TURN_MS): Promise<Turn> {
   let worst: Turn = { target: target.name, shape: "", size: 0, ms: 0, slowdown: 1, atOnce: target.atOnce };
@@ -48,14 +48,14 @@ export async function worstOf(target: Target, bound = MAX_TURN_MS): Promise<Turn
 
 const SMALL = 20_000;
 const LARGE = 8 * SMALL;
-/** Below it, growth is not looked at. */
+/** Growth is not measured below this time. */
 const MIN_TURN_MS = 100;
-/** A square would be 64, and what is linear 8. */
+/** Maximum ratio: quadratic growth would give 64, linear growth 8. */
 const MAX_RATIO = 24;
 
 /**
- * The inputs that take a time which grows faster than their size: so many times as long for an
- * input eight times as long. Margins are wide, since the machine may be busy with other things.
+ * Returns inputs whose time grows faster than their size: it compares an input with one of eight
+ * times the size. The margins are wide, because the machine may be busy with other work.
  */
 export async function steepOf(target: Target): Promise<string[]> {
   const found: string[] = [];
@@ -65,9 +65,9 @@ export async function steepOf(target: Target): Promise<string[]> {
     if (once <= MIN_TURN_MS) continue;
     const before = await longestTurn(target.prepare(shape, large / 8), RUNS);
     const most = Math.max(MIN_TURN_MS, before * MAX_RATIO);
-    // A run that is short enough settles it.
+    // One run that is short enough is sufficient.
     const ms = await longestTurn(target.prepare(shape, large), RUNS, most);
-    if (ms > most) found.push(`${target.name}, ${shape}: ${large} bytes take ${ms} ms, an eighth ${before}`);
+    if (ms > most) found.push(`${target.name}, ${shape}: ${large} bytes take ${ms} ms, an eighth of them ${before}`);
   }
   return found;
 }

@@ -1,15 +1,15 @@
-/** How long work holds the event loop in one piece. */
+/** Measures how long work blocks the event loop at once. */
 
-/** Milliseconds of CPU time for which nothing that comes from outside may hold the event loop. */
+/** Maximum milliseconds of CPU time for which external input may block the event loop. */
 export const MAX_TURN_MS = 50;
 
-/** Milliseconds of CPU time of this thread so far: the load of the machine does not count. */
+/** Returns the CPU time of this thread in milliseconds: the load of the machine does not count. */
 export function cpuTime(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 }
 
-/** Measures every turn of the event loop from its making until it is stopped. */
+/** Measures every turn of the event loop until it is stopped. */
 export class LoopMeter {
   #longest = 0;
   #last = cpuTime();
@@ -32,7 +32,7 @@ export class LoopMeter {
     this.#last = now;
   }
 
-  /** The longest turn since the last call, in milliseconds of CPU time. */
+  /** Returns the longest turn since the last call in milliseconds of CPU time. */
   take(): number {
     this.#mark();
     const longest = this.#longest;
@@ -46,9 +46,9 @@ export class LoopMeter {
 }
 
 /**
- * The longest turn that some work takes, in milliseconds of CPU time. What it throws does not
- * matter. The shortest of `times`: the first runs are slower, since the code is compiled meanwhile,
- * and some have to collect garbage.
+ * Returns the longest turn of some work in milliseconds of CPU time. Errors of the work are
+ * ignored. The shortest of `times` runs counts: the first runs are slower, because the code is
+ * compiled meanwhile, and some include a garbage collection.
  */
 export async function longestTurn(work: () => unknown, times = 3, enough = 0): Promise<number> {
   let shortest = Number.POSITIVE_INFINITY;
@@ -70,8 +70,8 @@ export async function longestTurn(work: () => unknown, times = 3, enough = 0): P
 let fastest = Number.POSITIVE_INFINITY;
 
 /**
- * How many times as long the same work takes now as it did at its fastest so far, in CPU time: on a
- * busy machine cores share their caches, and threads a core.
+ * Returns how much longer the same work takes now than in its fastest run so far, in CPU time: on a
+ * busy machine cores share caches, and threads share a core.
  */
 export function slowdown(): number {
   const before = cpuTime();

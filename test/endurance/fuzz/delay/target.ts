@@ -1,17 +1,17 @@
-/** Something that reads what comes from outside, and hostile inputs for it that grow. */
+/** A reader of external input, with hostile inputs of any size. */
 export interface Target {
   readonly name: string;
-  /** Bytes of the largest input that can come. */
+  /** Maximum size of an input in bytes. */
   readonly most: number;
   /** Names of the shapes of its inputs. */
   readonly shapes: readonly string[];
-  /** Why it may take longer than others in one piece. */
+  /** The reason why it may block longer than others. */
   readonly atOnce: string | undefined;
-  /** An input of that shape and about that many bytes. */
+  /** Makes an input of that shape and about that many bytes. */
   make(shape: string, size: number): unknown;
-  /** What it throws says that the input is refused. */
+  /** Reads an input. An error means that the input is rejected. */
   read(input: unknown): unknown;
-  /** Reads an input of that shape and about that many bytes, which is made here already. */
+  /** Makes an input of that shape and size. Returns a function that reads it. */
   prepare(shape: string, size: number): () => unknown;
 }
 
@@ -41,18 +41,18 @@ export function target<T>(
 
 export const KIB = 1024;
 export const MIB = 1024 * 1024;
-/** The largest block that is stored or taken from a peer. */
+/** The largest block that is stored or accepted from a peer. */
 export const BLOCK = 2 * MIB;
-/** The head of a request. */
+/** Maximum size of the head of a request. */
 export const HEAD = 16 * KIB;
 
 export const utf8 = (text: string): Uint8Array => new Uint8Array(Buffer.from(text));
 
-/** Pieces over and over, up to a size. */
+/** Repeats a piece up to a size. */
 export const repeated = (piece: string, size: number): string =>
   piece.repeat(Math.max(1, Math.floor(size / piece.length)));
 
-/** As many as fit, numbered. */
+/** Returns as many numbered pieces as fit. */
 export function numbered(size: number, make: (at: number) => string, between = ","): string {
   const parts: string[] = [];
   for (let length = 0; length < size; length += (parts.at(-1) as string).length + between.length)

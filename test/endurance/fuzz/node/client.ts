@@ -1,17 +1,17 @@
-/** Calls of a node under test, judged by what must hold for every answer. */
+/** Calls a node under test, and checks what must be true for every response. */
 import { Agent, request } from "node:http";
 
-export interface Answer {
+export interface NodeResponse {
   readonly status: number;
   readonly type: string;
   readonly bytes: Buffer;
-  /** Of an answer that says that it is JSON. */
+  /** Values of a response with the type JSON. */
   readonly values: readonly unknown[];
-  /** Of a failure, early or late. */
+  /** Message of a failure before or after the first byte. */
   readonly message: string | undefined;
 }
 
-/** A name may come more than once. */
+/** A name may occur more than once. */
 export type Query = readonly (readonly [name: string, value: string])[];
 
 export interface Body {
@@ -19,7 +19,7 @@ export interface Body {
   readonly bytes: Uint8Array;
 }
 
-/** Milliseconds within which every call has its answer: whatever is asked is small. */
+/** Timeout of a call in milliseconds: all calls are small. */
 const patience = 20_000;
 
 export class Client implements Disposable {
@@ -30,33 +30,33 @@ export class Client implements Disposable {
     this.#port = port;
   }
 
-  /** @throws Error for an answer that no call may get */
-  async call(command: string, query: Query | string = [], body?: Body): Promise<Answer> {
+  /** @throws Error for a response that no call may get */
+  async call(command: string, query: Query | string = [], body?: Body): Promise<NodeResponse> {
     const text =
       typeof query === "string" ? query : query.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
-    const answer = await this.#ask(`/api/v0/${command}?${text}`, body);
-    const why = fault(answer);
+    const response = await this.#ask(`/api/v0/${command}?${text}`, body);
+    const why = fault(response);
     if (why !== undefined) throw new Error(`${command}?${text.slice(0, 300)}: ${why}`);
-    return answer;
+    return response;
   }
 
-  #ask(path: string, body: Body | undefined): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  #ask(path: string, body: Body | undefined): Promise<NodeResponse> {
+    const { promise, resolve, reject } = Promise.withResolvers<NodeResponse>();
     const headers = body && { "content-type": body.type, "content-length": body.bytes.length };
-    const asked = request(
+    const sent = request(
       { host: "127.0.0.1", port: this.#port, path, method: "POST", agent: this.#agent, headers: headers ?? {} },
       async (incoming) => {
         try {
           const bytes = Buffer.concat(await incoming.toArray());
-          resolve(answerOf(incoming.statusCode as number, bytes, incoming.headers, incoming.trailers));
+          resolve(parseResponse(incoming.statusCode as number, bytes, incoming.headers, incoming.trailers));
         } catch (error) {
           reject(error);
         }
       },
     );
-    asked.setTimeout(patience, () => asked.destroy(new Error(`${path.slice(0, 300)} hangs`)));
-    asked.on("error", reject);
-    asked.end(body?.bytes);
+    sent.setTimeout(patience, () => sent.destroy(new Error(`${path.slice(0, 300)} hangs`)));
+    sent.on("error", reject);
+    sent.end(body?.bytes);
     return promise;
   }
 
@@ -67,7 +67,7 @@ export class Client implements Disposable {
 
 type Fields = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-function answerOf(status: number, bytes: Buffer, headers: Fields, trailers: Fields): Answer {
+function parseResponse(status: number, bytes: Buffer, headers: Fields, trailers: Fields): NodeResponse {
   const type = String(headers["content-type"] ?? "");
   const lines = type === "application/json" ? String(bytes).split("\n") : [];
   const values = lines.filter((line) => line !== "").map((line): unknown => JSON.parse(line));
@@ -77,22 +77,22 @@ function answerOf(status: number, bytes: Buffer, headers: Fields, trailers: Fiel
   return { status, type, bytes, values, message: typeof late === "string" ? late : early };
 }
 
-/** Statuses of the contract, and what goes with them. */
-function fault({ status, type, bytes, values, message }: Answer): string | undefined {
+/** Checks the statuses of the contract, and the headers and body for each. */
+function fault({ status, type, bytes, values, message }: NodeResponse): string | undefined {
   if (message?.match(/RangeError|TypeError|ReferenceError|\n\s+at |call stack|undefined|\[object/)) {
     return `${status} with the text of a defect: ${message.slice(0, 300)}`;
   }
   if (status === 200 || status === 404) return undefined;
   if (status === 400) return bytes.length > 0 ? undefined : "400 without a reason";
-  if (status !== 500) return `answered ${status}: ${String(bytes).slice(0, 200)}`;
+  if (status !== 500) return `status ${status}: ${String(bytes).slice(0, 200)}`;
   const [error] = values as readonly { Message?: unknown; Code?: unknown; Type?: unknown }[];
-  // Asked for in another encoding, it comes in that.
+  // If another encoding was requested, the response has it.
   if (values.length === 0 && type !== "application/json") return bytes.length > 0 ? undefined : "500 without a reason";
   const whole = typeof error?.Message === "string" && error.Type === "error" && typeof error.Code === "number";
   return whole && values.length === 1 ? undefined : `500 without an error in JSON: ${String(bytes).slice(0, 200)}`;
 }
 
-/** The same bytes as Latin-1 text are pieces of a body. */
+/** Makes a multipart body. Latin-1 text stands for the same bytes. */
 export function multipart(parts: readonly { readonly head: string; readonly content: Uint8Array }[]): Body {
   const boundary = "fuzz-boundary";
   const pieces = parts.flatMap(({ head, content }) => [
@@ -104,7 +104,7 @@ export function multipart(parts: readonly { readonly head: string; readonly cont
   return { type: `multipart/form-data; boundary=${boundary}`, bytes };
 }
 
-/** One file, whatever the command calls it. */
+/** Makes a body with one file, under the name that the command expects. */
 export const upload = (content: Uint8Array | string, name = "file"): Body =>
   multipart([
     {

@@ -1,6 +1,6 @@
 /**
- * Odd calls of a live node in this process: it must not crash, hang, hold memory, nor answer with a
- * defect.
+ * Makes odd calls to a running node in this process: it must not crash, hang, leak memory, or
+ * respond with a defect.
  */
 
 import { LoopMeter } from "#test/endurance/fuzz/delay/meter.ts";
@@ -13,15 +13,15 @@ import { kinds } from "./kinds.ts";
 
 export interface NodeFuzzSummary {
   readonly seed: number;
-  /** Rounds by kind. */
+  /** Number of rounds by kind. */
   readonly rounds: Readonly<Record<string, number>>;
   readonly worst: WorstTurn;
-  /** Each names the round, so that it can be repeated. */
+  /** Each failure names the round, so that it can be repeated. */
   readonly failures: readonly string[];
 }
 
-/** Bytes that may be in use beyond those of the beginning. */
-const mostHeld = 128 * 1024 * 1024;
+/** Maximum growth of the used memory in bytes. */
+const maxGrowth = 128 * 1024 * 1024;
 const memoryEvery = 500;
 const enoughFailures = 20;
 
@@ -30,8 +30,8 @@ const pot = Object.entries(kinds).flatMap(([name, [weight]]) => Array.from({ len
 const names = Object.keys(kinds);
 
 /**
- * One round after the other: what a round does follows from its number and the seed, and from the
- * rounds before it.
+ * Plays one round after the other. The number, the seed and the previous rounds determine what a
+ * round does.
  */
 export async function fuzzNode({
   seconds,
@@ -54,7 +54,7 @@ export async function fuzzNode({
     const before = bytesInUse();
     const deadline = performance.now() + seconds * 1000;
     for (; round < from + count && failures.length < enoughFailures; round += 1) {
-      // The first rounds are one of each kind, however slow the machine is.
+      // The first rounds are one of each kind, so that each is played even on a slow machine.
       const first = names[round];
       if (first === undefined && performance.now() >= deadline) break;
       const random = new Random(seed + round);
@@ -76,7 +76,7 @@ export async function fuzzNode({
       logged = log.length;
       if (faulty !== undefined) fail(`logged: ${faulty.slice(0, 1000)}`);
       if (round % memoryEvery === memoryEvery - 1) {
-        await expectGrowthBelow(before, mostHeld).catch(({ message }: Error) => fail(message));
+        await expectGrowthBelow(before, maxGrowth).catch(({ message }: Error) => fail(message));
       }
     }
     await client.call("repo/gc", [["timeout", "15s"]]);

@@ -1,7 +1,4 @@
-/**
- * What is done to a node, a kind for each of its inputs. Each throws when something that must hold
- * does not.
- */
+/** Odd inputs for a node: a function for each kind of input. It throws if something is wrong. */
 import assert from "node:assert/strict";
 import { CarReader } from "@ipld/car";
 import * as dagCbor from "@ipld/dag-cbor";
@@ -14,13 +11,13 @@ import { archive, damaged, path, record, value, word } from "./material.ts";
 
 export type Kind = (client: Client, random: Random) => Promise<void>;
 
-/** They end the node, change who it is, wait for events, or ask the operator. */
+/** These commands end the node, change its identity, wait for events, or involve the operator. */
 const spared = /^(shutdown|log\/tail|config\/edit|key\/rotate|config\/replace|config\/profile\/apply|config)$/;
 const commands = storageCommands.filter(([name]) => !spared.test(name));
 
 const alone = { offline: "true", timeout: "10s" } as const;
 
-/** Any command with arguments and options of its own, of others, and of nobody. */
+/** Calls any command with its own arguments and options, those of others, and unknown ones. */
 async function query(client: Client, random: Random): Promise<void> {
   const [name, command] = random.pick(commands);
   const known = Object.keys({ ...command.group?.options, ...command.options });
@@ -37,7 +34,7 @@ async function query(client: Client, random: Random): Promise<void> {
   await client.call(name, pairs, random.chance(wantsFile) ? anyBody(random) : undefined);
 }
 
-/** A query that is none, for a command that would answer. */
+/** Sends an invalid query to a command. */
 async function rawQuery(client: Client, random: Random): Promise<void> {
   const text = random
     .bytes(60)
@@ -72,7 +69,7 @@ function anyBody(random: Random): Body {
   };
 }
 
-/** Files and directories added together, and read back by their paths. */
+/** Adds files and directories together, and reads them by their paths. */
 async function treeOfFiles(client: Client, random: Random): Promise<void> {
   const files = new Map<string, Buffer>();
   for (const name of random.some(6, () => random.pick(["a", "b", "c", "d/a", "d/b", "d/e/f", "ü", "g h"]))) {
@@ -104,7 +101,10 @@ async function treeOfFiles(client: Client, random: Random): Promise<void> {
   }
 }
 
-/** Archives of blocks: taken whole or refused; what was taken is given back as it is. */
+/**
+ * Imports archives of blocks: each is stored completely or rejected. Stored ones are exported
+ * unchanged.
+ */
 async function car(client: Client, random: Random): Promise<void> {
   const made = await archive(random);
   const sent = random.chance(0.3) ? made.bytes : damaged(random, made.bytes);
@@ -127,7 +127,8 @@ async function car(client: Client, random: Random): Promise<void> {
 const cidIn = (values: readonly unknown[]) => (values[0] as { Cid: { "/": string } }).Cid["/"];
 
 /**
- * Nodes in the codecs of today: the same bytes as the well-kept codecs make, and the same values.
+ * Stores nodes in current codecs: the bytes and values are those of the reference implementations
+ * of the codecs.
  */
 async function nodes(client: Client, random: Random): Promise<void> {
   const given = random.chance(0.5) ? record(random) : value(random);
@@ -157,7 +158,7 @@ async function nodes(client: Client, random: Random): Promise<void> {
   }
 }
 
-/** Nodes that were damaged on their way: refused, or stored so that what is stored means itself. */
+/** Stores damaged nodes: each is rejected, or stored in a form that reads as itself. */
 async function damagedNodes(client: Client, random: Random): Promise<void> {
   const given = record(random);
   const [input, bytes, formats] = random.pick([
@@ -191,7 +192,7 @@ async function damagedNodes(client: Client, random: Random): Promise<void> {
   const cid = cidIn(values);
   const stored = await client.call("block/get", [["arg", cid]]);
   const { message: unreadable } = await client.call("dag/get", [["arg", cid]]);
-  // Not all that can be stored can be said in JSON.
+  // Not every stored value can be written in JSON.
   if (unreadable !== undefined) assert.match(unreadable, /^json: |max depth$/, `${cid} was stored`);
   const raw =
     format === "raw" || format === "dag-json" ? format : input === "json" && format === "dag-pb" ? "protobuf" : format;
@@ -204,7 +205,7 @@ async function damagedNodes(client: Client, random: Random): Promise<void> {
     ],
     upload(stored.bytes),
   );
-  assert.equal(second.message, undefined, `${cid} does not read again`);
+  assert.equal(second.message, undefined, `${cid} cannot be read again`);
   assert.equal(
     (await client.call("block/get", [["arg", cidIn(second.values)]])).bytes.toString("hex"),
     stored.bytes.toString("hex"),
@@ -226,9 +227,9 @@ const readers = [
   "pin/add",
   "tar/cat",
 ];
-const places = ["files/stat", "files/ls", "files/read", "files/mkdir", "files/rm", "files/flush", "files/chcid"];
+const pathCommands = ["files/stat", "files/ls", "files/read", "files/mkdir", "files/rm", "files/flush", "files/chcid"];
 
-/** Paths: what is taken for one means the same in its full form. */
+/** Uses odd paths: one that is accepted has the same meaning in its full form. */
 async function paths(client: Client, random: Random): Promise<void> {
   const text = path(random);
   let full: string | undefined;
@@ -236,13 +237,13 @@ async function paths(client: Client, random: Random): Promise<void> {
     full = parsePath(text).text;
   } catch {}
   if (full !== undefined) assert.equal(parsePath(full).text, full);
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     [text, ...(full === undefined ? [] : [full])].map((each) =>
       client.call("resolve", [["arg", each], ...Object.entries(alone)]),
     ),
   );
-  if (full !== undefined) assert.deepEqual(answers[0]?.values, answers[1]?.values);
-  const command = random.pick([...readers, ...places]);
+  if (full !== undefined) assert.deepEqual(responses[0]?.values, responses[1]?.values);
+  const command = random.pick([...readers, ...pathCommands]);
   const parents: Query = command === "files/mkdir" && random.chance(0.5) ? [["parents", "true"]] : [];
   await client.call(command, [["arg", text], ...parents, ...Object.entries(alone)]);
   await client.call(random.pick(["files/cp", "files/mv"]), [
@@ -267,8 +268,8 @@ const sections = [
 ];
 
 /**
- * The configuration: what was written is read; a document that was damaged is refused or taken
- * whole.
+ * Changes the configuration: written values can be read; a damaged document is rejected or stored
+ * completely.
  */
 async function config(client: Client, random: Random): Promise<void> {
   const shown = await client.call("config/show");
@@ -293,15 +294,15 @@ async function config(client: Client, random: Random): Promise<void> {
     const now = await client.call("config/show");
     assert.equal(now.message, undefined);
     if (replaced.message !== undefined && written.message !== undefined) {
-      assert.deepEqual(now.values, shown.values, "what was refused has changed something");
+      assert.deepEqual(now.values, shown.values, "a rejected change has changed something");
     }
   } finally {
     const { message } = await client.call("config/replace", [], upload(document));
-    assert.equal(message, undefined, "what was shown is not taken back");
+    assert.equal(message, undefined, "the shown configuration is not accepted");
   }
 }
 
-/** By name, with how often each is done. */
+/** Kinds by name, each with its relative frequency. */
 export const kinds: Readonly<Record<string, readonly [weight: number, run: Kind]>> = {
   query: [8, query],
   rawQuery: [1, rawQuery],

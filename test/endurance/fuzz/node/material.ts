@@ -1,4 +1,4 @@
-/** Values, documents and archives made by a seed, and the ways in which they are damaged. */
+/** Makes values, documents and archives from a seed, and damages them. */
 import { CarWriter } from "@ipld/car";
 import { CID } from "multiformats/cid";
 import type { Random } from "#test/endurance/fuzz/random.ts";
@@ -24,7 +24,7 @@ const names = [
 const texts = [...names, "\u2028", '"', "\\", "\x7f", "<&>", "x".repeat(300)];
 const numbers = [0, 1, -1, 23, 24, 255, 256, 65_535, 65_536, 2 ** 32, -(2 ** 32), 1.5, -0.25, 1e21, 5e-324];
 
-/** What a node may hold, in every codec. */
+/** Makes a value that every codec of a node can store. */
 export function value(random: Random, depth = 4): unknown {
   switch (random.below(depth > 0 ? 9 : 7)) {
     case 0:
@@ -49,7 +49,7 @@ export function value(random: Random, depth = 4): unknown {
 }
 
 export function record(random: Random, depth = 4): Record<string, unknown> {
-  // The key "/" stands for something else, and a literal key __proto__ would be none.
+  // The key "/" has a special meaning, and a literal key __proto__ would set the prototype.
   const pairs = random.some(
     4,
     () => [random.pick(names.filter((name) => name !== "/")), value(random, depth)] as const,
@@ -57,7 +57,7 @@ export function record(random: Random, depth = 4): Record<string, unknown> {
   return Object.fromEntries(pairs);
 }
 
-/** Bytes cut, flipped, doubled, taken out or put in; now and then as they were. */
+/** Cuts, flips, doubles, removes or inserts bytes; sometimes it changes nothing. */
 export function damaged(random: Random, bytes: Uint8Array): Buffer {
   let made = Buffer.from(bytes);
   for (let left = random.below(4); left > 0 && made.length > 0; left -= 1) {
@@ -89,7 +89,7 @@ export interface Archive {
   readonly bytes: Buffer;
 }
 
-/** Some raw blocks; the first ones are the roots. */
+/** Makes an archive of raw blocks; the first ones are the roots. */
 export async function archive(random: Random): Promise<Archive> {
   const blocks = [rawBlock("known"), ...random.some(5, () => rawBlock(random.bytes(50)))];
   const roots = blocks.slice(0, 1 + random.below(blocks.length)).map(({ cid }) => cid);
@@ -102,10 +102,7 @@ export async function archive(random: Random): Promise<Archive> {
 
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
-/**
- * Texts that arguments and options get: things that are there, things that are not, and things that
- * cannot be.
- */
+/** Makes texts for arguments and options: existing things, missing ones, and impossible ones. */
 export function word(random: Random): string {
   if (random.chance(0.15)) return random.bytes(12);
   if (random.chance(0.2)) return path(random);

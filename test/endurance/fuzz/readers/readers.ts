@@ -1,6 +1,5 @@
 /**
- * Damaged inputs for everything that reads what comes from outside: each is read, or refused for a
- * reason.
+ * Damages inputs for every reader of external input: each must be read, or rejected for a reason.
  */
 import { targets as readers } from "#test/endurance/fuzz/delay/delay.ts";
 import type { Target } from "#test/endurance/fuzz/delay/target.ts";
@@ -12,21 +11,21 @@ import { Watchdog } from "./watchdog.ts";
 
 export interface ReadersSummary {
   readonly seed: number;
-  /** Inputs that were read to their end. */
+  /** Number of inputs that were read to their end. */
   readonly taken: number;
   readonly refused: number;
-  /** Each names the input, so that it can be repeated. */
+  /** Each failure names the input, so that it can be repeated. */
   readonly failures: readonly string[];
 }
 
 export const targets: readonly Target[] = [...readers, ...trips];
 
-/** Small enough that many are read, large enough for several pieces of everything. */
+/** Small enough to read many, and large enough for several pieces of everything. */
 const sizes = [2, 20, 200, 600];
 const inputsPerTurn = 200;
 const enoughFailures = 20;
 
-/** One input after the other: what it is follows from its number and the seed alone. */
+/** Reads one input after the other. Its number and the seed alone determine an input. */
 export async function fuzzReaders({
   seconds,
   seed,
@@ -69,7 +68,7 @@ export async function fuzzReaders({
   return { seed, taken, refused, failures };
 }
 
-/** One or two shapes of the target's inputs, behind each other, and damaged. */
+/** Joins one or two shapes of the target's inputs, and damages them. */
 function inputOf(target: Target, random: Random): unknown {
   const make = () =>
     target.make(random.pick(target.shapes), Math.min(target.most, 2 + random.below(random.pick(sizes))));
@@ -81,15 +80,15 @@ function inputOf(target: Target, random: Random): unknown {
   return typeof input === "string" ? bytes.toString() : new Uint8Array(bytes);
 }
 
-/** An error that nobody here has thrown on purpose, or that says that a promise was not kept. */
+/** Returns whether an error was not thrown on purpose, or reports a broken promise. */
 function isDefect(error: unknown): boolean {
   if (!(error instanceof Error)) return typeof error !== "number";
   const { name, stack = "", message } = error;
   if (error.constructor.name === "AssertionError" || /call stack|out of memory/.test(message)) return true;
   if (!/^(TypeError|ReferenceError|RangeError)$/.test(name)) return false;
-  // Libraries refuse inputs with these, too.
-  const place = stack.split("\n").find((line) => /^\s+at .*\.[jt]s:\d+/.test(line) && !line.includes("node:"));
-  return place === undefined || !place.includes("/node_modules/");
+  // Libraries reject inputs with these, too.
+  const frame = stack.split("\n").find((line) => /^\s+at .*\.[jt]s:\d+/.test(line) && !line.includes("node:"));
+  return frame === undefined || !frame.includes("/node_modules/");
 }
 
 const shown = (input: unknown): string =>

@@ -1,11 +1,12 @@
-/** What was read and is written reads again, and is then written the same. */
+/** Tests that a value that is read and written can be read again, and is then written the same. */
 import assert from "node:assert/strict";
 import * as dagCbor from "@ipld/dag-cbor";
 import * as dagJson from "@ipld/dag-json";
 import type { CID } from "multiformats/cid";
 import { parsePath } from "#node/content/resolver/path.ts";
 import { castCid, cidText, parseCid } from "#node/formats/cid/text.ts";
-import { decodeCbor, encodeCbor, type Value } from "#node/formats/dag_cbor/value.ts";
+import { decodeCbor, type Value } from "#node/formats/dag_cbor/value.ts";
+import { encodeCbor } from "#node/formats/dag_cbor/write.ts";
 import { readDagJson } from "#node/formats/dag_json/read.ts";
 import { writeDagJson } from "#node/formats/dag_json/write.ts";
 import { decodePb, encodePb } from "#node/formats/dag_pb/dag_pb.ts";
@@ -25,7 +26,7 @@ import { record } from "#test/endurance/fuzz/node/material.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
 
 /**
- * Reads, writes, reads and writes. What the first reading throws says that the input is refused.
+ * Reads, writes, reads and writes. An error of the first reading means that the input is rejected.
  */
 function thereAndBack<I extends string | Uint8Array, V>(read: (input: I) => V, write: (value: V) => I) {
   return (input: I): void => {
@@ -39,11 +40,11 @@ function again<I extends string | Uint8Array, V, W>(read: (input: I) => V, write
     return write(read(written));
   } catch (error) {
     const shown = typeof written === "string" ? JSON.stringify(written) : Buffer.from(written).toString("hex");
-    return assert.fail(`what was written does not read again: ${shown.slice(0, 2000)}: ${error}`);
+    return assert.fail(`the written text cannot be read again: ${shown.slice(0, 2000)}: ${error}`);
   }
 }
 
-/** The sizes choose among values, too. */
+/** The sizes select values, too. */
 const values =
   (encode: (value: unknown) => Uint8Array): Make<Uint8Array> =>
   (size) =>
@@ -66,21 +67,21 @@ const names: Readonly<Record<string, Make<string>>> = {
   names: (size) => `/ipns/${"a".repeat(size % 70)}/b/../c`,
   escapes: (size) => `/ipfs/${cids.v1?.(0)}/${"%2f%zz".repeat(size % 9)}`,
 };
-const places: Readonly<Record<string, Make<string>>> = {
+const contentPaths: Readonly<Record<string, Make<string>>> = {
   ...addresses,
   relayed: () => `/ip6/::1/tcp/4001/ws/p2p/${peers.ed25519?.(0)}/p2p-circuit/dns4/a.b/udp/1/quic-v1`,
 };
 
 /**
- * Without the length before it. What waits to be sent is counted by whoever sends: no message is
- * passed on.
+ * Without the length in front. The sender counts the bytes that wait to be sent, and no message is
+ * forwarded.
  */
 function bitswapBytes(message: Message): Uint8Array {
   const bytes = Buffer.concat(encodeMessage({ ...message, pendingBytes: 0 }));
   return new Uint8Array(bytes.subarray(bytes.findIndex((byte) => byte < 0x80) + 1));
 }
 
-/** To a nanosecond, as far as a number of milliseconds tells it. */
+/** Precise to a nanosecond, as far as a number of milliseconds can represent it. */
 function durationTrip(text: string): void {
   const value = parseDuration(text);
   const written = formatDuration(value);
@@ -120,7 +121,7 @@ export const trips: readonly Target[] = [
     names,
     thereAndBack(parsePath, ({ text }) => text),
   ),
-  target("addresses, there and back", KIB, places, thereAndBack(parseMultiaddr, addressText)),
+  target("addresses, there and back", KIB, contentPaths, thereAndBack(parseMultiaddr, addressText)),
   target(
     "IPNS records, there and back",
     KIB,

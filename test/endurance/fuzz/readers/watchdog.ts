@@ -1,12 +1,15 @@
-/** Ends this process when one input is read for ever, and says which: nothing on the loop could. */
+/**
+ * Ends this process if one input is read forever, and prints its number. A blocked event loop could
+ * not do that.
+ */
 import { writeSync } from "node:fs";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 
-/** Seconds for which a small input may be read, on a very busy machine. */
+/** Seconds that reading a small input may take on a very busy machine. */
 const MAX_SECONDS = 60;
 
 interface Watched {
-  /** One number: of the input that is read. */
+  /** One number: that of the current input. */
   readonly current: Float64Array;
   readonly seconds: number;
 }
@@ -21,7 +24,7 @@ export class Watchdog {
     this.#worker.unref();
   }
 
-  /** The input with this number is read from now on. */
+  /** Declares that the input with this number is being read from now on. */
   mark(number: number): void {
     this.#current[0] = number;
   }

@@ -1,32 +1,32 @@
-/** Whether what hosts hold grows with the time. */
-import type { Figures } from "./held.ts";
+/** Decides whether resources of hosts grow with time. */
+import type { Usage } from "./usage.ts";
 
 const MIB = 2 ** 20;
 
 /**
- * Bytes by which memory may grow in the last two thirds of a run: from one look to the next, and in
- * all of that, for a leak in large steps. Caches fill up and code is compiled in the first third;
- * then what is left of that is less, and a leak of 1 MiB from look to look is more, be it in
- * objects, in buffers or in native code. That has steps of up to 8 MB where nothing leaks, after a
- * rush: gaps between what is in use. `rss` and `anonymous` are told and not judged: they are the
- * sum of these, and of pages of LMDB, which are the system's.
+ * Bytes by which memory may grow in the last two thirds of a run: between two looks, and in total,
+ * for a leak in large steps. In the first third caches fill up and code is compiled. The rest
+ * of that later is less than a leak of 1 MiB per look, whether in objects, in buffers or in native
+ * code. Native memory has steps of up to 8 MB without a leak, after a burst: gaps between used
+ * memory. `rss` and `anonymous` are reported but not judged: they are the sum of the others, and of
+ * pages of LMDB, which belong to the system.
  */
 const ALLOWED_GROWTH: Readonly<Record<string, { readonly each: number; readonly total: number }>> = {
   heap: { each: 0.5 * MIB, total: 3 * MIB },
   external: { each: 0.75 * MIB, total: 4.5 * MIB },
   native: { each: 0.8 * MIB, total: 12 * MIB },
 };
-/** With fewer, the second third begins before caches are full. */
+/** With fewer looks, the second third would begin before caches are full. */
 export const MIN_LOOKS = 8;
 
 /**
- * By how much each may be more at the end than in the middle: segments wait to be merged, and what
- * is open at a moment differs.
+ * How much higher each count may be at the end than in the middle: segments wait to be merged, and
+ * the number of open resources varies.
  */
-export const ALLOWED: Figures = {
+export const ALLOWED: Usage = {
   timers: 6,
   sockets: 6,
-  /** As many as a host has at most to its object store, and some. */
+  /** A few more than the maximum number of connections to the object store. */
   "open sockets": 40,
   descriptors: 8,
   "cached files": 120,
@@ -42,17 +42,17 @@ export const ALLOWED: Figures = {
   uploads: 0,
 };
 
-/** What grew beyond that. */
-export const grown = (who: string, looks: readonly Figures[]): string[] => [
+/** Returns what grew beyond that. */
+export const grown = (who: string, looks: readonly Usage[]): string[] => [
   ...grownMemory(who, looks),
   ...grownCounts(who, looks),
 ];
 
 /**
- * The median of what each look has more than the one before: a leak is in all of them. A look that
- * is high does not count, and neither does a step, such as a pool that is filled.
+ * Uses the median of the differences between two looks: a leak is in all of them. One high look
+ * does not count, and neither does one step, such as a pool that is filled.
  */
-function grownMemory(who: string, looks: readonly Figures[]): string[] {
+function grownMemory(who: string, looks: readonly Usage[]): string[] {
   if (looks.length < MIN_LOOKS) return [];
   const later = looks.slice(Math.floor(looks.length / 3));
   return Object.entries(ALLOWED_GROWTH).flatMap(([name, { each, total }]) => {
@@ -76,13 +76,13 @@ function medianOf(values: readonly number[]): number {
 }
 
 /**
- * The lowest of the last third of all looks beside the lowest of the second. The first fills what
- * is filled once.
+ * Compares the minimum of the last third of all looks with that of the second third. In the first
+ * third, everything that fills up once does so.
  */
-function grownCounts(who: string, looks: readonly Figures[]): string[] {
+function grownCounts(who: string, looks: readonly Usage[]): string[] {
   const third = Math.floor(looks.length / 3);
   if (third === 0) return [];
-  const lowest = (some: readonly Figures[], name: string) => Math.min(...some.map((look) => look[name] ?? 0));
+  const lowest = (some: readonly Usage[], name: string) => Math.min(...some.map((look) => look[name] ?? 0));
   return Object.entries(ALLOWED).flatMap(([name, allowed]) => {
     if (looks[0]?.[name] === undefined) return [];
     const before = lowest(looks.slice(third, 2 * third), name);
@@ -96,7 +96,7 @@ function grownCounts(who: string, looks: readonly Figures[]): string[] {
 export const shown = (name: string, value: number): string =>
   /^(heap|external|native|rss|anonymous)$/.test(name) ? `${(value / MIB).toFixed(1)} MB` : String(value);
 
-export const line = (figures: Figures): string =>
-  Object.entries(figures)
+export const line = (usage: Usage): string =>
+  Object.entries(usage)
     .map(([name, value]) => `${shown(name, value)} ${name}`)
     .join(", ");

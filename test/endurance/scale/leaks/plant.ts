@@ -1,40 +1,40 @@
-/** Leaks on purpose, so that it can be seen that a leak is found. */
+/** Leaks memory on purpose, to test that leaks are found. */
 import { createSecretKey } from "node:crypto";
 
 /**
- * In objects, in buffers outside of the heap, or in what native code has taken, of which V8 knows
- * nothing: the figure that tells of each.
+ * Leaks in objects, in buffers outside of the heap, and in native code, which V8 does not know: the
+ * metric that shows each of them.
  */
-export const FIGURES = { heap: "heap", buffers: "external", native: "native" } as const;
-export type Leak = keyof typeof FIGURES;
+export const LEAK_METRICS = { heap: "heap", buffers: "external", native: "native" } as const;
+export type Leak = keyof typeof LEAK_METRICS;
 
 const VARIABLE = "TEST_LEAK";
 const EVERY_MS = 1000;
 const MINUTE_MS = 60_000;
 const MIB = 2 ** 20;
 
-/** Of a process that is to leak so many MiB in a minute. */
+/** Returns the environment of a process that leaks so many MiB per minute. */
 export const leaking = (leak: Leak, rate: number): NodeJS.ProcessEnv => ({ [VARIABLE]: `${leak} ${rate}` });
 
-/** Gives what holds so many bytes. */
+/** Allocates so many bytes, and returns a value that retains them. */
 export const holding: Readonly<Record<Leak, (bytes: number) => unknown>> = {
-  // Of numbers that are no integers an array has eight bytes for each.
+  // An array of non-integers has eight bytes for each number.
   heap: (bytes) => Array.from({ length: bytes / 8 }, (_, at) => at + 0.5),
   buffers: (bytes) => Buffer.alloc(bytes, 1),
-  // OpenSSL has a copy of its bytes.
+  // OpenSSL makes a copy of the bytes.
   native: (bytes) => createSecretKey(Buffer.alloc(bytes, 1)),
 };
 
-/** Begins the leak that the environment asks for. */
+/** Begins the leak that the environment requests. */
 export function plant(): void {
   const [leak, rate] = process.env[VARIABLE]?.split(" ") ?? [];
   if (leak === undefined) return;
-  const kept: unknown[] = [];
+  const retained: unknown[] = [];
   const begin = performance.now();
-  let held = 0;
+  let leaked = 0;
   setInterval(() => {
-    const bytes = Math.floor(((performance.now() - begin) / MINUTE_MS) * Number(rate) * MIB) - held;
-    held += bytes;
-    kept.push(holding[leak as Leak](bytes));
+    const bytes = Math.floor(((performance.now() - begin) / MINUTE_MS) * Number(rate) * MIB) - leaked;
+    leaked += bytes;
+    retained.push(holding[leak as Leak](bytes));
   }, EVERY_MS).unref();
 }

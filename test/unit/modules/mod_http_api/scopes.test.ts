@@ -13,7 +13,7 @@ const rpc = (command: string, effect: "read" | "write" = "read"): RpcNeed => ({ 
 const mfs = (path: string, use: MfsUse = "change"): MfsNeed => ({ kind: "mfs", path, use });
 
 describe("a scope of the RPC", () => {
-  test("opens the commands of its group by whole components, and only those of one effect if it names one", () => {
+  test("a scope opens the commands of its group by whole components, and only those of one effect if it names one", () => {
     assert.ok(opens("rpc:pin", rpc("pin/add", "write")) && opens("rpc:pin", rpc("pin/remote/ls")));
     assert.ok(opens("rpc:pin:read", rpc("pin/ls")) && !opens("rpc:pin:read", rpc("pin/add", "write")));
     assert.ok(opens("rpc:pin:write", rpc("pin/add", "write")) && !opens("rpc:pin:write", rpc("pin/ls")));
@@ -21,13 +21,13 @@ describe("a scope of the RPC", () => {
     assert.ok(opens("rpc:*", rpc("shutdown", "write")) && !opens("rpc:*:read", rpc("shutdown", "write")));
   });
 
-  test("opens nothing of another kind, and satisfies the need for any command or path of its own kind", () => {
+  test("a scope opens nothing of another kind, and satisfies the need for any command or path of its own kind", () => {
     assert.ok(!opens("rpc:*", mfs("/a/b")) && !opens("mfs:/", rpc("files/ls")));
     assert.ok(opens("rpc:id:read", { kind: "rpc" }) && !opens("rpc:id:read", { kind: "mfs" }));
     assert.ok(opens("mfs:/a", { kind: "mfs" }) && !opens("mfs:/a", { kind: "rpc" }));
   });
 
-  test("is refused if it climbs, names content or names no command", () => {
+  test("a scope is refused if it climbs, names content or names no command", () => {
     const wrong = [
       "rpc",
       "rpc:",
@@ -41,7 +41,7 @@ describe("a scope of the RPC", () => {
     assert.deepEqual(kinds.undeclared(wrong), wrong);
   });
 
-  test("for a directory opens what lies below it, and nothing next to it", () => {
+  test("a scope for a directory opens what lies below it, and nothing next to it", () => {
     for (const inside of ["/team/a/x", "/team/a/x/y/", "//team///a//x", "/team/a/..x", "/team/a/%2e%2e"])
       assert.ok(opens("mfs:/team/a", mfs(inside)), inside);
     for (const outside of [
@@ -52,7 +52,7 @@ describe("a scope of the RPC", () => {
       assert.ok(!opens("mfs:/team/a", mfs(outside)), outside);
   });
 
-  test("for a directory opens the directory itself for looking, making and putting into", () => {
+  test("a scope for a directory opens the directory itself for looking, making and putting into", () => {
     const scope = "mfs:/team/a";
     assert.ok(opens(scope, mfs("/team/a", "look")) && opens(scope, mfs("/team/a", "make")));
     assert.ok(opens(scope, mfs("/team/a/", "into")) && !opens(scope, mfs("/team/a", "into")));
@@ -66,10 +66,10 @@ describe("a scope of the RPC", () => {
     for (const use of ["make", "change", "into"] as const) assert.ok(!opens("mfs:read:/", mfs("/x/", use)), use);
   });
 
-  test("explains to a caller which directories its token is for, and to a client which scope it lacks", () => {
+  test("a refusal names the path that the token does not allow, or the scope that the client lacks", () => {
     assert.equal(
       kinds.refusalFor(mfs("/b/x"), { name: "ci" }),
-      'The token ci is for other directories than "/b/x" names (paths with . or .. are refused)',
+      'The token ci does not allow the path "/b/x" (paths with . or .. are always refused)',
     );
     assert.equal(
       kinds.refusalFor(rpc("pin/add", "write"), { name: "ci" }),

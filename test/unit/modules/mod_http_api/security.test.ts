@@ -62,7 +62,7 @@ const allowed: [what: string, lines: readonly string[]][] = [
 for (const secure of [false, true]) {
   describe(secure ? "the HTTPS port" : "the HTTP port", () => {
     for (const [what, lines] of refused) {
-      test(`refuses ${what}`, async () => {
+      test(`the port refuses ${what}`, async () => {
         for (const path of ["/api/v0/id", "/api/v0/no/such", "/api/v0/config/show"]) {
           const { status, body, headers } = await exchange(secure, `POST ${path} HTTP/1.1`, lines);
           assert.equal(status, 403, body);
@@ -74,25 +74,25 @@ for (const secure of [false, true]) {
     }
 
     for (const [what, lines] of allowed) {
-      test(`lets in ${what}`, async () => {
+      test(`the port allows ${what}`, async () => {
         const { status, body } = await exchange(secure, "POST /api/v0/id HTTP/1.1", lines);
         assert.equal(status, 200, body);
         assert.equal(JSON.parse(body).ProtocolVersion, "ipfs/0.1.0");
       });
     }
 
-    test("uses the name in the request line, not the Host header", async () => {
+    test("the port uses the name in the request line, not the Host header", async () => {
       const target = "http://evil.example/api/v0/id";
       assert.equal((await exchange(secure, `POST ${target} HTTP/1.1`, [here])).status, 403);
     });
 
-    test("runs nothing by GET, whoever calls", async () => {
+    test("the port runs nothing by GET, whoever calls", async () => {
       const lines = ["Host: evil.example", proxied, bearer];
       const { status, headers } = await exchange(secure, "GET /api/v0/shutdown HTTP/1.1", lines);
       assert.deepEqual([status, headers.allow], [405, "OPTIONS, POST"]);
     });
 
-    test("refuses requests with two Host headers or none", async () => {
+    test("the port refuses requests with two Host headers or none", async () => {
       for (const lines of [[], [here, "Host: evil.example"]]) {
         assert.equal((await exchange(secure, "POST /api/v0/id HTTP/1.1", lines)).status, 400);
       }
@@ -114,7 +114,7 @@ test("tokens and values in queries appear in no log", async () => {
     await rawExchange(logged.http, head);
   }
   const requests = async () => readFile(join(logged.folder, "requests.log"), "utf8");
-  await eventually("both are in the log", async () => (await requests()).split("/api/v0/cat").length >= 3);
+  await eventually("both requests are in the log", async () => (await requests()).split("/api/v0/cat").length >= 3);
   const written = `${await requests()}${logged.log()}`;
   for (const secret of [token, "wrong-guess", "QmSecretPath"]) assert.ok(!written.includes(secret), written);
 });

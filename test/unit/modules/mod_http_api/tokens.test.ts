@@ -63,7 +63,7 @@ async function statuses(secret: string, paths: readonly string[]): Promise<Recor
 }
 
 describe("a token for commands", () => {
-  test("names existing groups and commands; otherwise it is not created, and the refusal lists them", async () => {
+  test("a token names existing groups and commands; otherwise it is not created, and the refusal lists them", async () => {
     const refused = (scope: string) => assert.rejects(secretOf([scope]), { code: "TOKEN_INVALID" });
     for (const scope of ["rpc:*", "rpc:pin", "rpc:pin/remote/ls:read", "rpc:version"]) await secretOf([scope]);
     for (const scope of ["rpc:pni", "rpc:pni:read", "rpc:pin/list", "rpc:id/x", "rpc:__proto__"]) await refused(scope);
@@ -74,7 +74,7 @@ describe("a token for commands", () => {
     await assert.rejects(secretOf(["rpc:pin/list"]), /with one of pin\/add, pin\/ls, /);
   });
 
-  test("opens its groups, and only reads or writes if it says so", async () => {
+  test("a token opens its groups, and only reads or writes if it says so", async () => {
     const secret = await secretOf(["rpc:pin:read", "rpc:id", "rpc:key/list"]);
     const responses = await statuses(secret, [
       "pin/ls",
@@ -96,7 +96,7 @@ describe("a token for commands", () => {
     );
   });
 
-  test("opens nothing here if it is for something else", async () => {
+  test("a token opens nothing here if it is for something else", async () => {
     const secret = await secretOf(["admin", "metrics", "app:*"]);
     assert.deepEqual(
       Object.values(await statuses(secret, ["version", "id", "no/such", "files/ls"])),
@@ -104,7 +104,7 @@ describe("a token for commands", () => {
     );
   });
 
-  test("is accepted as a password, as clients of Kubo send it, and older forms still work", async () => {
+  test("a token is accepted as a password, as clients of Kubo send it, and older forms still work", async () => {
     const basic = (text: string) => ({ Authorization: `Basic ${Buffer.from(text).toString("base64")}` });
     const secret = await secretOf(["rpc:id"]);
     assert.equal((await call("id", undefined, basic(`user:${secret}`))).status, 200);
@@ -114,7 +114,7 @@ describe("a token for commands", () => {
     assert.equal((await call("repo/stat", undefined, { Authorization: "Bearer narrow" })).status, 403);
   });
 
-  test("that is forged, revoked, expired or over its rate is refused, even from this machine", async () => {
+  test("a token that is forged, revoked, expired or over its rate is refused, even from this machine", async () => {
     const secret = await secretOf(["rpc:*"], { rate: "1/h" });
     const here = (text: string) =>
       host.fetch("/api/v0/id", { method: "POST", headers: { Authorization: `Bearer ${text}` } });
@@ -166,7 +166,7 @@ describe("a token for a directory", () => {
     "files/ls/team",
   ];
 
-  test("opens nothing outside, however the path is written", async () => {
+  test("a token for a directory opens nothing outside, however the path is written", async () => {
     const secret = await secretOf(["mfs:/team/a"]);
     const paths = [
       ...outside,
@@ -183,7 +183,7 @@ describe("a token for a directory", () => {
     assert.equal((await call("files/ls?arg=/team")).json<{ Entries: unknown[] }>().Entries.length, 2);
   });
 
-  test("opens what lies in it, including content that is copied there", async () => {
+  test("a token for a directory opens what lies in it, including content that is copied there", async () => {
     const secret = await secretOf(["mfs:/team/a"]);
     for (const path of [
       "files/ls?arg=/team/a",
@@ -205,7 +205,7 @@ describe("a token for a directory", () => {
     assert.equal((await upload("files/write?create=true&arg=/team/a/w", "x", secret)).status, 200);
   });
 
-  test("that is read-only changes nothing", async () => {
+  test("a read-only token for a directory changes nothing", async () => {
     const secret = await secretOf(["mfs:read:/team/a"]);
     assert.equal((await call("files/read?arg=/team/a/f", secret)).body, "hello");
     for (const path of [

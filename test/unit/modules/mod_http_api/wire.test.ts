@@ -24,7 +24,7 @@ import {
   value,
 } from "#modules/mod_http_api/rpc/command.ts";
 import { fields } from "#modules/mod_http_api/rpc/shape.ts";
-import { NodeError } from "#node/util/errors.ts";
+import { failure } from "#node/util/errors.ts";
 import { startApi } from "./support.ts";
 
 const replayer = new URL("../../../fixtures/transcripts/transcript.mjs", import.meta.url).pathname;
@@ -49,7 +49,7 @@ const reasons: Readonly<Record<string, string>> = {
   nothing: "selected encoding not supported",
 };
 const refuse = (text: string) => {
-  throw new NodeError(`invalid path "${text}": ${reasons[text] ?? "unknown"}`);
+  throw failure("INVALID_PATH", { path: `"${text}"`, reason: reasons[text] ?? "unknown" });
 };
 
 /** Ends without a value when the call is aborted. */
@@ -78,7 +78,7 @@ const stand: Commands = {
     arguments: [{ name: "path", required: true, help: "Path." }],
     returns: nothing,
     run({ arguments: args }) {
-      if (directories.has(args.path)) throw new NodeError("file already exists");
+      if (directories.has(args.path)) throw failure("FILE_EXISTS");
       directories.add(args.path);
     },
   }),

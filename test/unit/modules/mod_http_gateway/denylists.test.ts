@@ -18,27 +18,30 @@ async function startSite(t: TestContext) {
   t.after(() => host.stop());
   const of = (path: string) => String(cids.get(path));
   const folder = join(host.folder, "data", "repo", "denylists");
-  /** Resolves when the answer has this status: the file is followed. */
+  /**
+   * Waits until the path is served with this status, because the node notices changes of the file
+   * after a while.
+   */
   const becomes = async (path: string, status: number, headers = {}) => {
     const end = performance.now() + 60_000;
-    let answer = await host.ask(path, headers);
-    while (answer.status !== status && performance.now() < end) {
+    let response = await host.ask(path, headers);
+    while (response.status !== status && performance.now() < end) {
       await new Promise((resolve) => setTimeout(resolve, 50));
-      answer = await host.ask(path, headers);
+      response = await host.ask(path, headers);
     }
-    assert.equal(answer.status, status);
-    return answer;
+    assert.equal(response.status, status);
+    return response;
   };
   return { host, name, root: of("site"), bad: of("site/bad.txt"), page: of("site/sub/page.txt"), folder, becomes };
 }
 
-test("denied content is 410, or 451 for legal reasons, in every format and at once", async (t) => {
+test("denied content is 410, or 451 for legal reasons, in every format and without a restart", async (t) => {
   const { host, root, bad, page, folder, becomes } = await startSite(t);
   const site = `/ipfs/${root}`;
   const { headers } = await host.ask(`${site}/bad.txt`);
   assert.equal((await host.ask(`${site}/sub/page.txt`)).status, 200);
 
-  // The folder is new; nothing is started again.
+  // The folder is created while the host runs.
   await mkdir(folder);
   await writeFile(join(folder, "a.deny"), `/ipfs/${bad}\n`);
   const refused = await becomes(`${site}/bad.txt`, 410);
@@ -49,11 +52,11 @@ test("denied content is 410, or 451 for legal reasons, in every format and at on
     assert.equal(status, 410, form);
     assert.match(body, /is blocked and cannot be provided\n$/);
   }
-  // A copy that the client has is not confirmed.
+  // A cached copy of the client is not confirmed with 304.
   assert.equal((await host.ask(`${site}/bad.txt`, { "if-none-match": String(headers.etag) })).status, 410);
   assert.equal((await host.ask(`${site}/bad.txt`, {}, "HEAD")).status, 410);
 
-  // Lines are appended, a file comes by another name, and goes.
+  // The node notices appended lines and renamed files.
   await writeFile(join(folder, "a.deny"), `${site}/sub/* gateway_status:451\n`, { flag: "a" });
   const unlawful = await becomes(`${site}/sub/page.txt`, 451);
   assert.match(unlawful.body, /is blocked and cannot be provided\n$/);
@@ -63,7 +66,7 @@ test("denied content is 410, or 451 for legal reasons, in every format and at on
   await becomes(`${site}/sub/page.txt`, 200);
   await becomes(`${site}/bad.txt`, 200);
 
-  // A link to a list elsewhere, which changes there.
+  // The list may be a link to a file elsewhere, which changes there.
   const elsewhere = join(host.folder, "elsewhere");
   await writeFile(elsewhere, `/ipfs/${bad}\n`);
   await symlink(elsewhere, join(folder, "b.deny"));
@@ -72,7 +75,7 @@ test("denied content is 410, or 451 for legal reasons, in every format and at on
   await becomes(`${site}/bad.txt`, 200);
 });
 
-test("a directory that was read already is asked about, and so is its index", async (t) => {
+test("a directory that is cached is checked against the denylists, and so is its index", async (t) => {
   const { host, name, root, folder, becomes } = await startSite(t);
   assert.equal((await host.ask(`/ipfs/${root}/`)).body, "index.html");
   assert.equal((await host.ask(`/ipns/${name}/`)).body, "index.html");

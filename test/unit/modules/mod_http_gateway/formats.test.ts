@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { blocksIn } from "#test/support/car_blocks.ts";
 import { type GatewayHost, startGatewayWith } from "./support.ts";
 
-describe("forms of content", () => {
+describe("content in different formats", () => {
   let host: GatewayHost;
   const cids = { tree: "", file: "", cbor: "", evil: "" };
   before(async () => {
@@ -19,7 +19,7 @@ describe("forms of content", () => {
   });
   after(() => host?.stop());
 
-  test("an archive counts as another for each part, order and path that is asked for", async () => {
+  test("an archive has a different Etag for each requested part, order and path", async () => {
     const tagOf = async (query: string, path = "") =>
       (await host.ask(`/ipfs/${cids.tree}${path}?format=car${query}`)).headers.etag;
     const queries = [
@@ -37,7 +37,7 @@ describe("forms of content", () => {
     assert.equal(await tagOf(""), tags[0]);
   });
 
-  test("a range that is asked for alone is of an entity", async () => {
+  test("a range without a scope has the scope entity", async () => {
     const alone = await host.ask(`/ipfs/${cids.tree}?format=car&entity-bytes=0:*`);
     const entity = await host.ask(`/ipfs/${cids.tree}?format=car&dag-scope=entity`);
     const all = await host.ask(`/ipfs/${cids.tree}?format=car`);
@@ -45,12 +45,12 @@ describe("forms of content", () => {
     assert.ok(all.body.length > alone.body.length);
   });
 
-  test("a root that is not here has no archive, by GET nor by HEAD", async () => {
+  test("an archive of a missing root is 404, for GET and HEAD", async () => {
     const missing = "/ipfs/bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e?format=car";
     for (const method of ["GET", "HEAD"]) assert.equal((await host.ask(missing, {}, method)).status, 404, method);
   });
 
-  test("an archive of a path that does not exist holds the blocks that prove it", async () => {
+  test("an archive of a path that does not exist contains the blocks that prove it", async () => {
     for (const scope of ["all", "entity", "block"]) {
       const path = `/ipfs/${cids.tree}/absent/x?format=car&dag-scope=${scope}`;
       const response = await fetch(`http://127.0.0.1:${host.http}${path}`);
@@ -66,7 +66,7 @@ describe("forms of content", () => {
     assert.equal(other.status, 404);
   });
 
-  test("parameters of an archive that nobody knows are 400", async () => {
+  test("unknown parameters of an archive are 400", async () => {
     for (const query of [
       "car-version=2",
       "car-order=bfs",
@@ -92,7 +92,7 @@ describe("forms of content", () => {
     }
   });
 
-  test("what Accept has chosen is not kept for others, and has an address of its own", async () => {
+  test("a response that Accept has chosen varies by Accept, and names its own URL", async () => {
     const { headers } = await host.ask(`/ipfs/${cids.file}?b=2&a=1`, { accept: "application/vnd.ipld.raw" });
     assert.equal(headers.vary, "Accept");
     assert.equal(headers["content-location"], `/ipfs/${cids.file}?a=1&b=2&format=raw`);
@@ -100,7 +100,7 @@ describe("forms of content", () => {
     assert.deepEqual([plain.headers["content-location"], plain.headers.vary], [undefined, undefined]);
   });
 
-  test("a document is a page for browsers, in which nothing of it runs", async () => {
+  test("browsers get a document as a page in which no script runs", async () => {
     const browser = { accept: "text/html,*/*;q=0.8" };
     const redirect = await host.ask(`/ipfs/${cids.cbor}`, browser);
     assert.deepEqual([redirect.status, redirect.headers.location], [301, `/ipfs/${cids.cbor}/`]);
@@ -113,7 +113,7 @@ describe("forms of content", () => {
     assert.match(String(saved.headers["content-disposition"]), /^attachment; filename=".*\.cbor"/);
   });
 
-  test("a path into a document that ends at a value is 501, its block can be had, and a field that does not exist is 404", async () => {
+  test("a path that ends at a value in a document is 501, its block can be fetched, and a missing field is 404", async () => {
     const value = await host.ask(`/ipfs/${cids.cbor}/text`);
     assert.deepEqual([value.status, /the rest of the path, text,/.test(value.body)], [501, true]);
     assert.equal((await host.ask(`/ipfs/${cids.cbor}/none`)).status, 404);

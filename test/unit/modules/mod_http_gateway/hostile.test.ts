@@ -11,7 +11,7 @@ const DAG_PB = 0x70;
 const DAG_JSON = 0x0129;
 type Link = { readonly Name: string; readonly Hash: CID; readonly Tsize: number };
 
-describe("content that was made to do harm", () => {
+describe("a gateway with hostile content", () => {
   let host: GatewayHost;
   const cids: Record<string, string> = {};
   before(async () => {
@@ -34,7 +34,7 @@ describe("content that was made to do harm", () => {
         const link = (Hash: CID, Name = "", Tsize = 100): Link => ({ Name, Hash, Tsize });
         const named = async (name: string, made: Promise<CID>) => void (cids[name] = String(await made));
 
-        // Nodes that say other sizes than there are.
+        // These nodes declare sizes that differ from their content.
         await named("long", node({ type: "File", filesize: 1e6, blocksizes: [1e6] }, [link(leaf)]));
         await named("short", node({ type: "File", filesize: 10, blocksizes: [10] }, [link(leaf)]));
         await named("alone", node({ type: "File", filesize: 2 ** 52, data: new Uint8Array(5) }, []));
@@ -42,7 +42,7 @@ describe("content that was made to do harm", () => {
           "empty",
           node({ type: "File", filesize: 50, blocksizes: [50] }, [link(await put(RAW, new Uint8Array()))]),
         );
-        // A file of 2^40 bytes in 41 blocks, and a directory whose tree has as many entries.
+        // A file of 100 * 2^33 bytes in few blocks, and a directory whose tree has as many entries.
         let file = leaf;
         let tree = await node({ type: "Directory" }, [link(leaf, "a")]);
         let shard = await node({ type: "HAMTShard", hashType: 0x22, fanout: 256 }, []);
@@ -83,7 +83,7 @@ describe("content that was made to do harm", () => {
   const get = (name: string, rest = "", headers: Record<string, string> = {}) =>
     host.ask(`/ipfs/${cids[name]}${rest}`, headers);
 
-  test("a file that is shorter than it says breaks off, and one that is longer ends where it says", async () => {
+  test("a file that is shorter than declared breaks off, and a longer one ends at the declared size", async () => {
     for (const name of ["long", "empty"]) {
       const { status, cut } = await get(name, "?filename=a.bin");
       assert.ok(cut || status >= 400, name);
@@ -93,7 +93,7 @@ describe("content that was made to do harm", () => {
     assert.deepEqual([alone.status, alone.headers["content-length"], alone.cut], [200, "5", false]);
   });
 
-  test("of a file that is larger than any disk a range is served, and HEAD tells its size", async () => {
+  test("a file that is larger than any disk is served in ranges, and HEAD reports its size", async () => {
     const size = 100 * 2 ** 33;
     const { status, body, headers } = await get("file", "?filename=a.txt", { range: `bytes=${size - 3}-` });
     assert.deepEqual([status, body, headers["content-range"]], [206, "aaa", `bytes ${size - 3}-${size - 1}/${size}`]);
@@ -103,35 +103,35 @@ describe("content that was made to do harm", () => {
     assert.ok(car.body.length < 20_000, `${car.body.length}`);
   });
 
-  test("bytes that never come are not looked for without end", async () => {
+  test("a search for bytes that do not exist ends after 8192 blocks", async () => {
     for (const name of ["nothing", "unsized"]) {
       for (const headers of [{}, { range: "bytes=0-" }]) {
         const { status, body } = await get(name, "?filename=a.bin", headers);
-        assert.deepEqual([status, /8192 blocks of the content have no bytes/.test(body)], [404, true], name);
+        assert.deepEqual([status, /8192 blocks in a row contain no bytes/.test(body)], [404, true], name);
       }
     }
   });
 
-  test("all of a file that repeats itself is an archive of few blocks", async () => {
+  test("an archive of a large file that repeats itself has few blocks", async () => {
     const { status, cut, body } = await get("file", "?format=car&entity-bytes=0:*");
     assert.deepEqual([status, cut], [200, false]);
     assert.ok(body.length < 20_000, `${body.length}`);
   });
 
-  test("a path of thousands of segments is answered, with a head that clients take", async () => {
+  test("a path of thousands of segments is served, with headers that clients accept", async () => {
     const { status, headers, body } = await get("road", "/a".repeat(2000));
     assert.deepEqual([status, body.length, headers["x-ipfs-roots"]], [200, 100, undefined]);
     const client = host.client("HTTP/2");
     assert.equal((await client.request(`/ipfs/${cids.road}${"/a".repeat(2000)}`)).bytes.length, 100);
   });
 
-  test("a document that is nested deep has a page that is not made of blanks", async () => {
+  test("the page of a deeply nested document is not full of indentation", async () => {
     const { status, body } = await get("nested", "/", { accept: "text/html" });
     assert.equal(status, 200);
     assert.ok(body.includes("[[[[") && body.length < 30_000, `${body.length}`);
   });
 
-  test("a tree of more paths than there are atoms is an archive of its blocks", async () => {
+  test("an archive of a tree with astronomically many paths contains each block once", async () => {
     const { status, cut, body } = await get("tree", "?format=car");
     assert.deepEqual([status, cut], [200, false]);
     assert.ok(body.length < 20_000, `${body.length}`);
@@ -148,7 +148,7 @@ describe("content that was made to do harm", () => {
     assert.ok([404, 500].includes((await get("slots", "/a")).status));
   });
 
-  test("names that steer what shows them stand as text, and lead nowhere else", async () => {
+  test("names with control characters are shown as text and have no effect", async () => {
     const { status, body } = await get("times", "/");
     assert.equal(status, 200);
     assert.equal(body.includes("\u202e"), false);
@@ -158,7 +158,7 @@ describe("content that was made to do harm", () => {
     assert.ok(tar.cut || tar.status >= 400);
   });
 
-  test("nothing of it is a fault of the server's", () => {
+  test("hostile content causes no errors in the log", () => {
     assert.equal(host.log().includes('"level":"error"'), false, host.log());
   });
 });

@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { Watch } from "#modules/mod_http_gateway/p2p_proxy/watch.ts";
 
-test("a peer has its time as long as bytes move or the client is slow, and never more than for the whole", (t) => {
+test("a request to a peer is late if no byte moves while the client is ready, or if it takes too long in total", (t) => {
   t.mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
   const stream = Object.assign(new PassThrough(), { moved: 0 });
   let late = 0;

@@ -11,7 +11,7 @@ const node = { lowLevel: { blocks: { has: async () => true, store: {} } } } as u
 const readerOf = (of: NodeModule, read: ReadBlock) => new PathBlocks(of).reader({ read, readLeaf: read });
 
 for (const [which, length] of Object.entries({ small: 1000, large: 2_000_000 })) {
-  test(`those who ask for a ${which} block at a time, and while it is used, get the same bytes`, async () => {
+  test(`concurrent and later readers of a ${which} block get the same bytes`, async () => {
     const cid = CID.createV1(DAG_PB, await multihash(sha256, Buffer.from(which)));
     let reads = 0;
     const read = readerOf(node, async () => {
@@ -24,13 +24,13 @@ for (const [which, length] of Object.entries({ small: 1000, large: 2_000_000 }))
   });
 }
 
-test("what is kept is at hand without asking as long as nothing has left the store, and is not served once it has left", async () => {
+test("a cached block is served without a check until something is removed from the store, and not after its own removal", async () => {
   const cid = CID.createV1(DAG_PB, await multihash(sha256, Buffer.from("directory")));
   const store = { removals: 0, has: async () => isHere };
   let isHere = true;
-  let asked = 0;
+  let checks = 0;
   const has = async () => {
-    asked += 1;
+    checks += 1;
     return isHere;
   };
   const reader = readerOf({ lowLevel: { blocks: { has, store } } } as unknown as NodeModule, async () => {
@@ -41,10 +41,10 @@ test("what is kept is at hand without asking as long as nothing has left the sto
   const first = await soon();
   assert.equal(await soon(), first);
   assert.equal(soon(), first, "no promise");
-  assert.equal(asked, 1);
+  assert.equal(checks, 1);
   store.removals += 1;
   assert.equal(await soon(), first, "something else was removed");
-  assert.equal(asked, 2);
+  assert.equal(checks, 2);
   isHere = false;
   store.removals += 1;
   await assert.rejects(async () => soon(), { message: "gone" });

@@ -7,9 +7,9 @@ import { failure } from "#node/util/errors.ts";
 import { type GatewayHost, startGatewayWith } from "./support.ts";
 
 const CHUNK = 262_144;
-/** A name with these bytes. */
+/** Returns a name with these bytes. */
 const latin = (bytes: string) => byteText(Buffer.from(bytes, "latin1"));
-/** Three leaves. */
+/** The content of a file of three leaves. */
 const large = Buffer.alloc(CHUNK * 2 + 1000).map((_, at) => at % 251);
 
 describe("the path gateway", () => {
@@ -17,7 +17,7 @@ describe("the path gateway", () => {
   let site = "";
   let film = "";
   let holey = "";
-  /** A page of more than one leaf, without a name. */
+  /** An HTML page of more than one leaf, whose name does not show its type. */
   let long = "";
   before(async () => {
     host = await startGatewayWith(async (node) => {
@@ -43,7 +43,7 @@ describe("the path gateway", () => {
   });
   after(() => host?.stop());
 
-  test("several ranges are answered in the order in which they were asked for", async () => {
+  test("several ranges are sent in the requested order", async () => {
     const { status, headers, body } = await host.ask(`/ipfs/${site}/sub/a.txt`, { range: "bytes=3-5,0-1" });
     assert.equal(status, 206);
     assert.match(headers["content-type"] ?? "", /^multipart\/byteranges; boundary=/);
@@ -58,12 +58,12 @@ describe("the path gateway", () => {
     ]);
   });
 
-  test("whoever asks for /ipfs/ alone, as links of the start page do, is told what belongs there", async () => {
+  test("a request for /ipfs/ alone gets a page that explains the addresses", async () => {
     const { status, body } = await host.ask("/ipfs/", { accept: "text/html" });
     assert.deepEqual([status, /<p>[^<]*\/ipfs\/CID or \/ipns\/NAME/.test(body)], [400, true]);
   });
 
-  test("names that are not UTF-8 keep their bytes in paths, listings, redirects and the headers of errors", async () => {
+  test("names that are not UTF-8 keep their bytes in paths, listings, redirects and headers of errors", async () => {
     for (const [name, content] of [
       ["caf%E8", "one"],
       ["caf%e9", "two"],
@@ -88,12 +88,12 @@ describe("the path gateway", () => {
     for (const name of ["caf%E8", "caf%E9", "caf%25E9", "d%FF"]) assert.ok(body.includes(`/latin/${name}`), name);
   });
 
-  test("a suffix that is longer than the file is the whole of it", async () => {
+  test("a suffix range that is longer than the file returns the whole file", async () => {
     const { status, headers, body } = await host.ask(`/ipfs/${site}/sub/a.txt`, { range: "bytes=-9000" });
     assert.deepEqual([status, headers["content-range"], body], [206, "bytes 0-5/6", "in sub"]);
   });
 
-  test("of a large file only the blocks of the range are needed, and a hole breaks the answer off", async () => {
+  test("a range of a large file only needs its own blocks, and a missing block breaks the response off", async () => {
     const at = (from: number, to: number) =>
       host.ask(`/ipfs/${holey}?filename=a.bin`, { range: `bytes=${from}-${to}` });
     assert.equal((await at(0, 9)).status, 206);
@@ -103,10 +103,10 @@ describe("the path gateway", () => {
       [within.status, within.body],
       [
         404,
-        `failed to resolve /ipfs/${holey}: merkledag: not found on this server, which fetches nothing from others\n`,
+        `failed to resolve /ipfs/${holey}: merkledag: not found on this server, which does not fetch from others\n`,
       ],
     );
-    // What is short is read before it is answered.
+    // Short ranges are read before the response begins.
     for (const before of [10, 100 * 1024]) {
       const over = await at(CHUNK - before, CHUNK + 9);
       assert.deepEqual([over.status, over.cut, over.body.length > 0], [206, true, true]);
@@ -114,7 +114,7 @@ describe("the path gateway", () => {
     assert.equal(host.log().includes('"level":"error"'), false, host.log());
   });
 
-  test("HEAD has the headers of GET, and the type that only the content tells", async () => {
+  test("HEAD has the same headers as GET, including a type that only the content shows", async () => {
     for (const path of [`/ipfs/${film}`, `/ipfs/${site}/page`, `/ipfs/${site}/sub/`, `/ipfs/${site}/empty.txt`]) {
       const get = await host.ask(path);
       const head = await host.ask(path, {}, "HEAD");
@@ -127,14 +127,14 @@ describe("the path gateway", () => {
     assert.equal((await host.ask(`/ipfs/${site}/page`)).headers["content-type"], "text/html");
   });
 
-  test("the beginning of a file shows its type, whichever range of it is requested", async () => {
+  test("the type is detected from the beginning of a file, whichever range is requested", async () => {
     for (const method of ["GET", "HEAD"]) {
       const { status, headers } = await host.ask(`/ipfs/${long}`, { range: `bytes=${CHUNK + 10}-` }, method);
       assert.deepEqual([status, headers["content-type"]], [206, "text/html"], method);
     }
   });
 
-  test("a percent sign that escapes nothing is 400, and so is one in a path that exists", async () => {
+  test("an invalid percent escape is 400, even in a path that would exist", async () => {
     for (const path of [`/ipfs/${site}/%`, `/ipfs/${site}/%zz`, `/ipfs/${site}/sub/a.txt%4`]) {
       const { status, body } = await host.ask(path);
       assert.deepEqual([status, /^invalid URL escape "%/.test(body)], [400, true], path);
@@ -142,13 +142,13 @@ describe("the path gateway", () => {
     assert.equal((await host.ask(`/ipfs/${site}/latin/caf%25E9`)).body, "a percent sign");
   });
 
-  test("a redirect to the slash names the path and the blocks that led there", async () => {
+  test("a redirect to the path with a slash has the headers with the path and its blocks", async () => {
     const { status, headers } = await host.ask(`/ipfs/${site}/sub`);
     assert.deepEqual([status, headers["x-ipfs-path"]], [301, `/ipfs/${site}/sub`]);
     assert.match(String(headers["x-ipfs-roots"]), new RegExp(`^${site},baf\\w+$`));
   });
 
-  test("a page shows names as they are, and nothing of them runs", async () => {
+  test("a page shows names escaped, and no script runs in it", async () => {
     const { headers, body } = await host.ask(`/ipfs/${site}/sub/`);
     assert.ok(body.includes("&#60;b&#62;&#38;.txt"), body);
     assert.equal(body.includes("<b>&"), false);
@@ -165,7 +165,7 @@ describe("the path gateway", () => {
     assert.deepEqual(listed.map(({ name }) => name).sort(), ["<b>&.txt", "a.txt"]);
   });
 
-  test("an error is a page for browsers, with what they sent escaped, and a line for others", async () => {
+  test("an error is a page with escaped input for browsers, and a line of text for other clients", async () => {
     const path = `/ipfs/${site}/%3Cscript%3E`;
     const page = await host.ask(path, { accept: "text/html,*/*" });
     assert.deepEqual([page.status, page.headers["content-type"]], [404, "text/html; charset=utf-8"]);
@@ -175,21 +175,21 @@ describe("the path gateway", () => {
     assert.match(line.body, /^failed to resolve \/ipfs\/.*: no link named "<script>" under .*\n$/);
   });
 
-  test("only-if-cached is 412 for what is not here, and breaks nothing that is", async () => {
+  test("only-if-cached is 412 for missing content and has no effect on other content", async () => {
     const cached = { "cache-control": "only-if-cached" };
     assert.equal((await host.ask(`/ipfs/${site}/sub/a.txt`, cached)).body, "in sub");
     assert.equal((await host.ask(`/ipfs/${site}/absent`, cached)).status, 412);
     assert.equal((await host.ask(`/ipfs/${site}/sub`, cached)).status, 301);
   });
 
-  test("a path never leaves its namespace for the paths of other apps", async () => {
+  test("a path with .. never leaves its namespace", async () => {
     for (const path of [`/ipfs/${site}/../../x`, `/ipfs/${site}/../..`, "/ipfs/..", "/ipfs//"]) {
       assert.ok([400, 404].includes((await host.ask(path)).status), path);
     }
     assert.equal((await host.ask(`/ipfs/${site}/sub/./../sub/a.txt`)).body, "in sub");
   });
 
-  test("methods that change something are refused, and named are those that are there", async () => {
+  test("methods that change content are 405, with the allowed methods", async () => {
     for (const method of ["POST", "PUT", "DELETE", "PATCH"]) {
       const { status, headers } = await host.ask(`/ipfs/${site}/sub/a.txt`, {}, method);
       assert.deepEqual([status, headers.allow], [405, "GET, HEAD, OPTIONS"], method);
@@ -200,7 +200,7 @@ describe("the path gateway", () => {
   });
 });
 
-test("requests beyond the bound are sent away, and come through when others are over", async () => {
+test("requests over the limit are 429 and succeed once others have finished", async () => {
   let cid = "";
   const fill = async (node: Parameters<Parameters<typeof startGatewayWith>[0]>[0]) => {
     cid = String((await node.add("few at a time")).cid);
@@ -215,7 +215,7 @@ test("requests beyond the bound are sent away, and come through when others are 
   assert.equal((await host.ask(`/ipfs/${cid}`)).status, 200);
 });
 
-test("a directory that has left the node is not served from memory", async () => {
+test("a directory that was removed from the node is not served from the cache", async () => {
   let cid = "";
   await using host = await startGatewayWith(
     async (node) => {

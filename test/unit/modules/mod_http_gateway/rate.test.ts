@@ -4,7 +4,7 @@ import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { askAt, prepareRepo } from "./support.ts";
 
-/** The empty directory, which every repo has. */
+/** The empty directory, which every repo contains. */
 const PATH = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn/";
 
 test("each client of the gateway has one rate limit for all ports, and gets 429 beyond it", async () => {
@@ -28,7 +28,7 @@ test("each client of the gateway has one rate limit for all ports, and gets 429 
   const repoPort = host.host.listening().find(({ service }) => service === "http_api_gateway")?.port as number;
   const ask = (port: number, path: string, client: string, method = "GET") =>
     askAt(port, path, { "x-forwarded-for": client, origin: "http://page.example" }, method);
-  // A preflight costs nothing: the request that it is for does.
+  // A preflight request does not count, but the request that follows it does.
   assert.equal((await ask(host.http, PATH, "192.0.2.1", "OPTIONS")).status, 200);
   assert.equal((await ask(host.http, PATH, "192.0.2.1")).status, 200);
   assert.equal((await ask(repoPort, PATH, "192.0.2.1", "HEAD")).status, 200);
@@ -48,11 +48,11 @@ test("each client of the gateway has one rate limit for all ports, and gets 429 
     assert.match(body, /from your address/);
   }
   assert.equal((await ask(host.http, PATH, "192.0.2.2")).status, 200);
-  // What modules serve by its functions is theirs.
+  // The limit does not apply to content that modules serve themselves.
   assert.equal((await ask(host.http, "/serving/", "192.0.2.1")).status, 200);
 });
 
-test("the rate is none by default, can be changed while the server runs, and goes on where it is the same", async () => {
+test("the rate limit is off by default, can be changed while the server runs, and continues if its values stay the same", async () => {
   const base = { modules_enabled: ["http", "http_gateway"], node_offline: true };
   await using server = await reconfigured(base);
   const statuses = async (times: number) => {

@@ -22,7 +22,9 @@ function started(offline = false) {
   return { reading: new Reading(node, request, bounds), client };
 }
 
-/** Pieces that come when they are told to, and fail with the signal. */
+/**
+ * A body whose second piece arrives when `give` is called, and which fails when the signal aborts.
+ */
 function pieces({ signal }: Reading) {
   const given = Promise.withResolvers<void>();
   signal?.addEventListener("abort", () => given.reject(signal.reason));
@@ -34,8 +36,8 @@ function pieces({ signal }: Reading) {
   return { body: body(), give: () => given.resolve() };
 }
 
-describe("a response waits for its bytes", () => {
-  test("until the time for that is over: then it breaks off", async (t) => {
+describe("a response that waits for bytes", () => {
+  test("a response breaks off when the stall time is over", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { reading } = started();
     const { body } = pieces(reading);
@@ -47,7 +49,7 @@ describe("a response waits for its bytes", () => {
     await assert.rejects(next, { name: "HttpError", code: 404 });
   });
 
-  test("and not for a client that takes its time", async (t) => {
+  test("a response does not time out while the client is slow", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { reading } = started();
     const { body, give } = pieces(reading);
@@ -61,16 +63,17 @@ describe("a response waits for its bytes", () => {
     assert.equal(reading.signal?.aborted, false);
   });
 
-  test("as long as somebody waits for it", () => {
+  test("a response is aborted when the client disconnects", () => {
     const { reading, client } = started();
     client.abort();
     assert.equal(reading.signal?.aborted, true);
     reading.end();
   });
 
-  test("and for nothing where all is on this machine", () => assert.equal(started(true).reading.signal, undefined));
+  test("a response has no signal if all content is on this machine", () =>
+    assert.equal(started(true).reading.signal, undefined));
 
-  test("and breaks off where they are more or less than it has said", async () => {
+  test("a response breaks off if there are more or fewer bytes than declared", async () => {
     const { reading } = started(true);
     const all = async (length: number) => {
       const sent: unknown[] = [];

@@ -14,8 +14,8 @@ const led = (rules: string, path: string) => {
   return match && `${match.rule.status} ${filled(match.rule.to, match.values, String)}`;
 };
 
-describe("rules of a website", () => {
-  test("are lines of fields with blanks, tabs and comments, and the first that fits wins", () => {
+describe("the rules of a website", () => {
+  test("rules are lines of fields with blanks, tabs and comments, and the first match wins", () => {
     const rules = "# all\r\n\n/a\t /b\r\n/a /c 302\n/x/:y/* /:y/:splat#:y 307 # why\n/d* /e 200";
     assert.equal(led(rules, "/a"), "301 /b");
     assert.equal(led(rules, "/x/1/2/3"), "307 /1/2/3#1");
@@ -26,7 +26,7 @@ describe("rules of a website", () => {
     assert.equal(led("/* /index.html 200", "/any/where"), "200 /index.html");
   });
 
-  test("that are wrong make the whole file so", () => {
+  test("an invalid rule makes the whole file invalid", () => {
     const wrong = [
       "a /b",
       "/a",
@@ -43,7 +43,7 @@ describe("rules of a website", () => {
     }
   });
 
-  test("are tried with bounded work, whatever is in the file and in the path", () => {
+  test("matching does a bounded amount of work, whatever the file and the path contain", () => {
     const [stars, names] = ["/a*", "/:a/:b/:c/:d/:e/:f/:g/:h/x"].map((from) => {
       const line = `${from} /b\n`;
       return parseRules(line.repeat(MAX_RULES_BYTES / line.length));
@@ -68,7 +68,7 @@ describe("rules of a website", () => {
   });
 });
 
-/** The path, and how often a segment of it was looked at. */
+/** Returns the path, and a function that returns how often its segments were read. */
 function counted(path: readonly string[]): readonly [readonly string[], () => number] {
   let looks = 0;
   const read = new Proxy(path, {
@@ -80,7 +80,7 @@ function counted(path: readonly string[]): readonly [readonly string[], () => nu
   return [read, () => looks];
 }
 
-test("rules are read for missing paths of websites only", async () => {
+test("rules only apply to missing paths of websites", async () => {
   let site = "";
   let broken = "";
   await using host = await startGatewayWith(async (node) => {
@@ -127,7 +127,10 @@ test("rules are read for missing paths of websites only", async () => {
   const head = await ask("/gone/x", {}, "HEAD");
   assert.deepEqual([head.status, head.headers["content-length"], head.body], [410, "600000", ""]);
   const lost = await ask("/lost/x");
-  assert.deepEqual([lost.status, /\/nothing\.html, to which _redirects leads/.test(lost.body)], [404, true]);
+  assert.deepEqual(
+    [lost.status, /_redirects leads to \/nothing\.html, which does not exist/.test(lost.body)],
+    [404, true],
+  );
 
   assert.equal((await ask("/app/x?format=raw")).status, 404);
   assert.equal((await host.ask(`/ipfs/${site}/app/x`)).status, 404);

@@ -7,7 +7,7 @@ import { createNode } from "#node/index.ts";
 import { startHost, type TestHost } from "#test/support/host.ts";
 import { askAt } from "./support.ts";
 
-describe("content of another module", () => {
+describe("content that other modules serve", () => {
   let host: TestHost;
   const cids = { site: "", next: "" };
   const shown = { path: "" };
@@ -33,7 +33,8 @@ describe("content of another module", () => {
         modules_enabled: ["http", "http_gateway", "http_guide", "http_koa"],
         https_ports: [],
         node_offline: true,
-        // Only for what strangers request by path: the websites of modules are served all the same.
+        // This setting only concerns paths that clients request; websites of modules are served in
+        // any case.
         gateway_deserialized_responses: false,
       },
       modules: {
@@ -54,7 +55,7 @@ describe("content of another module", () => {
   after(() => host?.stop());
 
   for (const app of ["guide", "koa"]) {
-    test(`${app}: files, index, pages and conditions are those of the gateway, at the paths of the app`, async () => {
+    test(`${app}: files, index, pages and conditions work as on the gateway, at the paths of the app`, async () => {
       const index = await ask(`/${app}/`);
       assert.deepEqual([index.status, index.body, index.headers["content-type"]], [200, "<p>docs</p>", "text/html"]);
       const css = await ask(`/${app}/a.css`);
@@ -73,17 +74,17 @@ describe("content of another module", () => {
     });
   }
 
-  test("a path that a function gives may be another one each time", async () => {
+  test("a function may return another path for each request", async () => {
     assert.equal((await ask("/guide/now/")).body, "<p>docs</p>");
     shown.path = `/ipfs/${cids.next}`;
     assert.equal((await ask("/guide/now/")).body, "<p>next</p>");
   });
 
-  test("other methods are left to the middleware that follows", async () => {
+  test("other methods are passed on to the next middleware", async () => {
     assert.equal((await ask("/koa/a.css", {}, "POST")).body, "a POST");
   });
 
-  test("an invalid content path is refused when it is passed", async () => {
+  test("an invalid content path is rejected when it is passed", async () => {
     const gateway = host.host.exports<HttpGateway>("http_gateway");
     for (const path of ["", "/docs", "/ipfs/", "/ipfs/nonsense", "ipfs/x"]) {
       assert.throws(() => gateway.serve_cid(path), { name: "HttpError", code: 400 }, path);

@@ -1,12 +1,12 @@
 /**
- * Content next to apps that trust their own origin is redirected to a host of its own, or
+ * If an app trusts its own origin, content by path is redirected to the host of its root, or
  * sandboxed.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Module } from "#core/types.ts";
 import { startHost } from "#test/support/host.ts";
-import { type Answer, type GatewayHost, startGatewayWith } from "./support.ts";
+import { type GatewayHost, type GatewayResponse, startGatewayWith } from "./support.ts";
 
 const cids: Record<string, string> = {};
 let host: GatewayHost;
@@ -42,10 +42,10 @@ before(async () => {
 });
 after(() => host?.stop());
 
-const policyOf = (answer: Answer): string => String(answer.headers["content-security-policy"] ?? "");
+const policyOf = (response: GatewayResponse): string => String(response.headers["content-security-policy"] ?? "");
 
 describe("next to the RPC", () => {
-  test("content of every kind is sandboxed by path, and unchanged for programs", async () => {
+  test("content by path is sandboxed in every format, and its bytes are unchanged", async () => {
     for (const path of [
       `/ipfs/${cids.site}/x.html`,
       `/ipfs/${cids.site}/x.svg`,
@@ -60,10 +60,10 @@ describe("next to the RPC", () => {
       "/ipfs/nothing",
     ]) {
       for (const headers of [{}, { Accept: "text/html" }, { Host: "paths.example" }, { Host: "192.0.2.7" }]) {
-        const answer = await host.ask(path, headers);
-        assert.match(policyOf(answer), /(^|, )sandbox allow-/, `${path} ${JSON.stringify(headers)}`);
-        assert.doesNotMatch(policyOf(answer), /allow-same-origin/);
-        assert.notEqual(answer.status, 302, path);
+        const response = await host.ask(path, headers);
+        assert.match(policyOf(response), /(^|, )sandbox allow-/, `${path} ${JSON.stringify(headers)}`);
+        assert.doesNotMatch(policyOf(response), /allow-same-origin/);
+        assert.notEqual(response.status, 302, path);
       }
     }
     assert.equal((await host.ask(`/ipfs/${cids["x.html"]}`)).body, "<script>fetch('/api/v0/id')</script>");
@@ -112,9 +112,9 @@ describe("next to the RPC", () => {
     assert.match(policyOf(await other.ask("/ipfs/bafkqaaa")), /^img-src 'none', sandbox allow-/);
   });
 
-  test("the RPC refuses pages below /ipfs and /ipns, and those without an origin", async () => {
+  test("the RPC refuses pages below /ipfs and /ipns, and pages without an origin", async () => {
     const here = `http://127.0.0.1:${host.http}`;
-    const asked: [what: string, headers: Record<string, string>, status: number][] = [
+    const callers: [what: string, headers: Record<string, string>, status: number][] = [
       ["a program", {}, 200],
       ["a page elsewhere on this origin", { Origin: here, Referer: `${here}/webui/` }, 200],
       ["a page whose path only begins alike", { Origin: here, Referer: `${here}/ipfs-docs/` }, 200],
@@ -131,7 +131,7 @@ describe("next to the RPC", () => {
       ["a sandboxed page", { Origin: "null" }, 403],
       ["a host of its own", { Origin: `http://${cids.site}.ipfs.localhost:${host.http}` }, 403],
     ];
-    for (const [what, headers, status] of asked) {
+    for (const [what, headers, status] of callers) {
       assert.equal((await host.ask("/api/v0/version", headers, "POST")).status, status, what);
     }
     const { body } = await host.ask("/api/v0/version", { Referer: `${here}/ipfs/${cids.site}/` }, "POST");

@@ -1,6 +1,6 @@
 /**
- * Clients that take nothing for a while hold all blocks that are lent as they are: everybody is
- * served in slices then.
+ * Clients that read nothing for a while occupy all pooled buffers. Everybody is then served without
+ * the pool, in slices.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -13,7 +13,10 @@ import { keystream } from "#test/support/content.ts";
 import { type GatewayHost, startGatewayWith } from "./support.ts";
 
 const BLOCK = 1_000_000;
-/** Each is sent one block, and another is ready for it: they hold more than is lent as it is. */
+/**
+ * Each reader is sent one block while a second one is ready: together they occupy more than the
+ * limit of the pool.
+ */
 const READERS = 40;
 
 let host: GatewayHost;
@@ -21,7 +24,7 @@ let film: Buffer;
 const cids = { film: "", leaf: "" };
 before(async () => {
   const [part = Buffer.alloc(0)] = [Buffer.concat([...keystream(BLOCK, 3)])];
-  // A block that is repeated is stored once, and is as slow to take.
+  // A repeated block is stored once, and is as slow to send.
   film = Buffer.concat(new Array<Buffer>(8).fill(part));
   host = await startGatewayWith(
     async (node) => {
@@ -29,24 +32,24 @@ before(async () => {
       cids.film = String((await node.add({ content: film }, options)).cid);
       cids.leaf = String((await node.add({ content: part }, options)).cid);
     },
-    // However long the others take: they are not cut off meanwhile.
+    // The slow clients must not be disconnected by a timeout.
     { https_ports: [0], http_progress_timeout: 3600, http_max_unsent: 2 ** 30 },
   );
 });
 after(() => host?.stop());
 
-type Asking = (path: string) => Promise<{ status: number; body: Readable; close: () => void }>;
+type SendRequest = (path: string) => Promise<{ status: number; body: Readable; close: () => void }>;
 
 const overHttp1 =
-  (request: typeof request1, port: () => number): Asking =>
+  (request: typeof request1, port: () => number): SendRequest =>
   async (path) => {
-    const asked = request({ port: port(), host: "127.0.0.1", path, agent: false, ...{ rejectUnauthorized: false } });
-    asked.end();
-    const [answer] = (await once(asked, "response")) as [IncomingMessage];
-    return { status: answer.statusCode ?? 0, body: answer, close: () => asked.destroy() };
+    const outgoing = request({ port: port(), host: "127.0.0.1", path, agent: false, ...{ rejectUnauthorized: false } });
+    outgoing.end();
+    const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
+    return { status: incoming.statusCode ?? 0, body: incoming, close: () => outgoing.destroy() };
   };
 
-const ways: Readonly<Record<string, Asking>> = {
+const ways: Readonly<Record<string, SendRequest>> = {
   "HTTP/1.1": overHttp1(request1, () => host.http),
   HTTPS: overHttp1(requestTls, () => host.https),
   "HTTP/2": async (path) => {
@@ -59,9 +62,9 @@ const ways: Readonly<Record<string, Asking>> = {
 
 const contentOf = async (body: Readable): Promise<Buffer> => Buffer.concat(await body.toArray());
 
-describe("while clients that take nothing hold what is lent", () => {
+describe("while slow clients occupy all pooled buffers", () => {
   for (const [way, ask] of Object.entries(ways)) {
-    test(`everybody is answered whole over ${way}, and so are they in the end`, async () => {
+    test(`other clients get complete responses over ${way}, and the slow clients do so in the end`, async () => {
       const slow = await Promise.all(Array.from({ length: READERS }, () => ask(`/ipfs/${cids.film}?filename=a.bin`)));
       for (const path of [`/ipfs/${cids.film}?filename=a.bin`, `/ipfs/${cids.leaf}?format=raw`]) {
         const { status, body, close } = await ask(path);
@@ -80,7 +83,7 @@ describe("while clients that take nothing hold what is lent", () => {
       }
       for (const [at, { status, body, close }] of slow.entries()) {
         assert.equal(status, 200);
-        // Of the others it is enough that they were there.
+        // Reading one in ten to the end is enough; the others only had to occupy memory.
         if (at % 10 === 9) assert.ok((await contentOf(body)).equals(film));
         close();
       }

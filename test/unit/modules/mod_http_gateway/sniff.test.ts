@@ -6,19 +6,19 @@ const typeOf = (text: string, isWhole = true) => typeByContent(Buffer.from(text)
 const PLAIN = "text/plain; charset=utf-8";
 const XML = "text/xml; charset=utf-8";
 
-test("a file that begins as JSON and is JSON has the type of JSON", () => {
+test("a file that is a JSON object or list has the type of JSON", () => {
   const types = ['{"a":1}', '{"a":1}\n', " [1, true, null]", "{}", "[]", '{"\\u00e9":"\\"x"}'].map((text) =>
     typeOf(text),
   );
   assert.deepEqual(new Set(types), new Set(["application/json"]));
 });
 
-test("a value alone, several values and broken JSON are text", () => {
+test("a single value, several values and broken JSON have the type of text", () => {
   const texts = ['"x"', "1", "true", "null", '{"a":', '{"a":1} x', '{"a":1}\n{"b":2}', "[link]: x", "{key}", "[1]: x"];
   for (const text of texts) assert.equal(typeOf(text), PLAIN, text);
 });
 
-test("the first bytes of a long file decide, wherever it is cut", () => {
+test("the first bytes of a long JSON file suffice, wherever they are cut off", () => {
   const long = JSON.stringify({ list: Array.from({ length: 400 }, (_, at) => ({ at, text: `"é${at}\n`, yes: true })) });
   for (let cut = SNIFFED_BYTES - 60; cut < SNIFFED_BYTES; cut += 1) {
     assert.equal(typeByContent(Buffer.from(long).subarray(0, cut), false), "application/json", String(cut));
@@ -26,7 +26,7 @@ test("the first bytes of a long file decide, wherever it is cut", () => {
   assert.equal(typeOf(`[a note] ${long}`, false), PLAIN);
 });
 
-test("a document in XML is a page only where it says that it is one", () => {
+test("an XML document only has the type of a page if it declares one", () => {
   const types = [
     '<?xml version="1.0"?><a/>',
     '<?xml version="1.0"?><body/>',

@@ -9,7 +9,7 @@ import { openNode } from "#node/node/open.ts";
 import { provider } from "../mod_node/network/http_retrieval/support.ts";
 import { startGatewayWith } from "./support.ts";
 
-test("for other nodes: the probe, blocks with HEAD and GET, 404 for what is not here, and none above 2 MiB", async () => {
+test("other nodes can probe the gateway, and get blocks of up to 2 MiB with HEAD and GET; a missing block is 404", async () => {
   const cids: string[] = [];
   await using host = await startGatewayWith(
     async (node) => {
@@ -20,8 +20,8 @@ test("for other nodes: the probe, blocks with HEAD and GET, 404 for what is not 
   );
   const raw = { accept: "application/vnd.ipld.raw" };
   const ask = async (cid: string) => {
-    const answers = [await host.ask(`/ipfs/${cid}?format=raw`, raw), await host.ask(`/ipfs/${cid}`, raw, "HEAD")];
-    return answers.map(({ status, headers }) => [status, headers["content-length"]]);
+    const responses = [await host.ask(`/ipfs/${cid}?format=raw`, raw), await host.ask(`/ipfs/${cid}`, raw, "HEAD")];
+    return responses.map(({ status, headers }) => [status, headers["content-length"]]);
   };
   const [largest = "", larger = ""] = cids;
   assert.deepEqual(await ask("bafkqaaa"), [
@@ -37,7 +37,7 @@ test("for other nodes: the probe, blocks with HEAD and GET, 404 for what is not 
   assert.deepEqual(await statuses("bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"), [404, 404]);
 });
 
-test("another node gets a file from this gateway over HTTPS and HTTP/2, though the two are no peers", async (t) => {
+test("another node fetches a file from this gateway over HTTPS and HTTP/2 without being its peer", async (t) => {
   const content = randomBytes(3_000_000);
   let root = "";
   await using host = await startGatewayWith(

@@ -1,4 +1,4 @@
-/** A gateway over a node of the test, and requests as they stand on the wire. */
+/** A gateway over a node of the test, and requests that are sent unchanged. */
 
 import { once } from "node:events";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
@@ -9,19 +9,19 @@ import { createNode } from "#node/index.ts";
 import { openRepo } from "#node/storage/repo/repo.ts";
 import { startHost, type TestHost } from "#test/support/host.ts";
 
-export interface Answer {
+export interface GatewayResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** It broke off. */
+  /** Whether the response broke off. */
   readonly cut: boolean;
 }
 
 export interface GatewayHost extends TestHost {
-  ask(path: string, headers?: Readonly<Record<string, string>>, method?: string): Promise<Answer>;
+  ask(path: string, headers?: Readonly<Record<string, string>>, method?: string): Promise<GatewayResponse>;
 }
 
-/** `fill` adds what is to be served, before the host has the repo. */
+/** @param fill adds content to the node before the host opens its repo */
 export async function startGatewayWith(
   fill: (node: Node) => Promise<unknown>,
   config: Readonly<Record<string, unknown>> = {},
@@ -38,27 +38,27 @@ export async function startGatewayWith(
   });
 }
 
-/** The path goes out as it is written, and redirects are not followed. */
+/** Sends the path as it is written, and does not follow redirects. */
 export async function askAt(
   port: number,
   path: string,
   headers: Readonly<Record<string, string>>,
   method: string,
-): Promise<Answer> {
-  const asked = request({ port, host: "127.0.0.1", path, method, headers: { connection: "close", ...headers } });
-  asked.end();
-  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+): Promise<GatewayResponse> {
+  const outgoing = request({ port, host: "127.0.0.1", path, method, headers: { connection: "close", ...headers } });
+  outgoing.end();
+  const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
   let body = "";
   let cut = false;
   try {
-    for await (const piece of answer.setEncoding("utf8")) body += piece;
+    for await (const piece of incoming.setEncoding("utf8")) body += piece;
   } catch {
     cut = true;
   }
-  return { status: answer.statusCode ?? 0, headers: answer.headers, body, cut: cut || !answer.complete };
+  return { status: incoming.statusCode ?? 0, headers: incoming.headers, body, cut: cut || !incoming.complete };
 }
 
-/** Makes the repo of a host that is not started yet, with a gateway at an address of its own. */
+/** Creates the repo of a host that has not started yet, with a gateway at its own address. */
 export async function prepareRepo(folder: string): Promise<void> {
   const repo = await openRepo(join(folder, "data", "repo"), { profile: "local" });
   await repo.config.set("Addresses.Gateway", () => "/ip4/127.0.0.1/tcp/0");

@@ -1,4 +1,7 @@
-/** Nodes that pin on each other: the service of one, the commands of the other. */
+/**
+ * Two nodes that pin on each other: each runs the pinning service, and each uses the commands for
+ * the other's service.
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { create } from "kubo-rpc-client";
@@ -12,7 +15,7 @@ import { addUnpinned, pinsOf, type ServiceHost, startPinning } from "./support.t
 
 let anna: ServiceHost;
 let ben: ServiceHost;
-/** The node of anna. */
+/** The low-level node of anna's host. */
 let node: LowLevelNode;
 before(async () => {
   const keeper = (module: Module) => {
@@ -35,7 +38,7 @@ before(async () => {
 after(() => Promise.all([anna.stop(), ben.stop()]));
 
 const clientOf = (host: ServiceHost) => create({ url: `http://127.0.0.1:${host.http}` });
-/** Bytes as a file, which take many blocks. */
+/** Returns the text of a file that takes many blocks. */
 const content = (seed: number) => Array.from({ length: 60_000 }, (_, at) => `${at * seed} `).join("");
 const identityOf = (host: ServiceHost) => host.value<{ ID: string; Addresses: string[] }>("id");
 
@@ -43,7 +46,7 @@ async function read(host: ServiceHost, cid: string): Promise<string> {
   return (await host.call(`cat?arg=${cid}&offline=true`)).text;
 }
 
-test("each pins on the other, who fetches it from where it is", { timeout: 300_000 }, async () => {
+test("each node pins at the other, which fetches the blocks from it", { timeout: 300_000 }, async () => {
   for (const [seed, from, to, service] of [
     [3, anna, ben, "ben"],
     [7, ben, anna, "anna"],
@@ -62,7 +65,7 @@ test("each pins on the other, who fetches it from where it is", { timeout: 300_0
   }
 });
 
-test("a client library lists, counts and removes", { timeout: 300_000 }, async () => {
+test("a client library lists, counts and removes pins at a service", { timeout: 300_000 }, async () => {
   const { remote } = clientOf(anna).pin;
   const cids: string[] = [];
   for (let at = 0; at < 25; at += 1) {
@@ -101,7 +104,7 @@ test("a client library lists, counts and removes", { timeout: 300_000 }, async (
   );
 });
 
-test("the policy of a service keeps the files pinned there, each state in the place of the last", async () => {
+test("the MFS policy pins the current files at a service and replaces the previous pin", async () => {
   const { signal } = new AbortController();
   const { ID } = await identityOf(anna);
   const name = `policy/${ID}/mfs`;
@@ -124,16 +127,19 @@ test("the policy of a service keeps the files pinned there, each state in the pl
     );
     assert.equal(await read(ben, `${Hash}/file`), content(at * 101));
   }
-  const [former, last] = roots as [string, string];
-  assert.notEqual(former, last);
+  const [previous, last] = roots as [string, string];
+  assert.notEqual(previous, last);
   const pins = await untilRight(
     () => pinsOf(ben),
-    (all) => !all.includes(former),
+    (all) => !all.includes(previous),
   );
-  assert.deepEqual([pins.includes(former), pins.includes(last)], [false, true]);
+  assert.deepEqual([pins.includes(previous), pins.includes(last)], [false, true]);
 });
 
-test("the reference pins here, lists and removes", { skip: withoutGoIpfs, timeout: 300_000 }, async () => {
+test("go-ipfs pins at the service, lists its pins and removes them", {
+  skip: withoutGoIpfs,
+  timeout: 300_000,
+}, async () => {
   await using go = await GoIpfs.start();
   await go.call(`pin/remote/service/add?arg=ben&arg=http://127.0.0.1:${ben.http}/pinning&arg=token-of-ben`);
   const form = new FormData();
@@ -151,14 +157,14 @@ test("the reference pins here, lists and removes", { skip: withoutGoIpfs, timeou
   assert.deepEqual(await go.call("pin/remote/ls?service=ben"), []);
 });
 
-test("a token that is not known is refused, in the words of the service", async () => {
+test("an unknown token is refused with the error of the service", async () => {
   await anna.call(`pin/remote/service/add?arg=closed&arg=http://127.0.0.1:${ben.http}/pinning&arg=wrong`);
-  const refused = 'reason: "UNAUTHORIZED", details: "The access token is missing or not known": 401 Unauthorized';
+  const refused = 'reason: "UNAUTHORIZED", details: "The access token is missing or unknown": 401 Unauthorized';
   assert.deepEqual(await anna.failure("pin/remote/ls?service=closed"), [500, refused]);
   await anna.call("pin/remote/service/rm?arg=closed");
 });
 
-test("a CID that is requested before anybody has it is pinned once somebody does", { timeout: 300_000 }, async () => {
+test("a CID that nobody has yet is pinned as soon as a peer has it", { timeout: 300_000 }, async () => {
   const offline = await startPinning();
   try {
     const text = content(11);

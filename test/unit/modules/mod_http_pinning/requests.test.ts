@@ -6,7 +6,7 @@ import { Requests } from "#modules/mod_http_pinning/requests.ts";
 
 const cid = "bafkreie5qrjvaw64n4tjm6hbnm7fnqvcssfed4whsjqxzslbd3jwhsk3mm";
 
-test("requests of one millisecond have times of their own, and come the newest first", async () => {
+test("requests of the same millisecond get different times, and are listed newest first", async () => {
   const requests = new Requests(memoryStores().metadata);
   const added = (
     await Promise.all(Array.from({ length: 50 }, (_, at) => requests.add("anna", { cid, name: String(at) })))
@@ -19,7 +19,7 @@ test("requests of one millisecond have times of their own, and come the newest f
   );
 });
 
-test("also where the clock was set back before a restart; no page misses one", async (t) => {
+test("requests stay in order and pages skip none after the clock was set back", async (t) => {
   const { metadata } = memoryStores();
   t.mock.timers.enable({ apis: ["Date"], now: 2_000_000_000_000 });
   await new Requests(metadata).add("anna", { cid, name: "0" });
@@ -41,7 +41,7 @@ test("also where the clock was set back before a restart; no page misses one", a
   assert.deepEqual(names, ["2", "1", "0"]);
 });
 
-test("names of users cannot lead into the requests of others", async () => {
+test("a user name with a slash gives no access to the requests of others", async () => {
   const requests = new Requests(memoryStores().metadata);
   for (const user of ["", "anna", "anna/ben", "ann"]) await requests.add(user, { cid, name: user });
   for (const user of ["", "anna", "anna/ben", "ann"]) {

@@ -6,12 +6,12 @@ import { startHost } from "#test/support/host.ts";
 import { untilRight } from "#test/support/network/report.ts";
 import { addUnpinned, type PinStatus, pinsOf, type ServiceHost, startPinning, tokens } from "./support.ts";
 
-/** Content that nobody has. */
+/** Returns the CID of content that nobody has. */
 const unknown = (at: number) => `bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52${"abcdefghijkl"[at]}y`;
 
 const failure = (reason: string, details: string) => ({ error: { reason, details } });
 
-describe("a service without a network", () => {
+describe("a pinning service without a network", () => {
   let host: ServiceHost;
   before(async () => {
     host = await startPinning();
@@ -24,7 +24,7 @@ describe("a service without a network", () => {
     }
   });
 
-  /** Pins, once they are as many. */
+  /** Waits until the user has this number of pins, and returns them. */
   const pinned = (count: number) =>
     untilRight(
       () => host.list(),
@@ -36,8 +36,8 @@ describe("a service without a network", () => {
       (pins) => !pins.includes(cid),
     );
 
-  test("nobody is let in without a token that is known, wherever it knocks", async () => {
-    const refusal = failure("UNAUTHORIZED", "The access token is missing or not known");
+  test("a request without a known token is refused at every path", async () => {
+    const refusal = failure("UNAUTHORIZED", "The access token is missing or unknown");
     for (const token of ["", "token-of-nobody", "Token-of-anna"]) {
       for (const [method, path] of [
         ["GET", "/pins"],
@@ -52,14 +52,14 @@ describe("a service without a network", () => {
     assert.ok(!host.log().includes("token-of"));
   });
 
-  test("what is here is pinned, and told in the shape of the API", async () => {
+  test("stored content is pinned, and the response has the form of the API", async () => {
     const cid = await addUnpinned(host, "to be kept\n");
     const wish = { cid, name: "kept", origins: ["/ip4/127.0.0.1/tcp/1", "nonsense"], meta: { app: "test" } };
-    const asked = Date.now();
+    const sentAt = Date.now();
     const { requestid, created, ...rest } = await host.pin({ ...wish, beyond: "the API" });
     assert.deepEqual(rest, { status: "queued", pin: wish, delegates: [] });
     assert.match(requestid, /^[0-9a-f]+$/);
-    assert.ok(Date.parse(created) >= asked && Date.parse(created) <= Date.now());
+    assert.ok(Date.parse(created) >= sentAt && Date.parse(created) <= Date.now());
     const expected = { requestid, created, ...rest, status: "pinned" };
     assert.deepEqual(await host.until(requestid, "pinned"), expected);
     assert.deepEqual(await host.list(), { count: 1, results: [expected] });
@@ -75,7 +75,7 @@ describe("a service without a network", () => {
     assert.equal((await host.list("?status=failed")).count, 1);
   });
 
-  test("pins are found by every filter", async () => {
+  test("every filter selects the right pins", async () => {
     const names = ["Alpha", "alpha", "alphabet", "beta", undefined];
     const made: PinStatus[] = [];
     for (const [at, name] of names.entries()) {
@@ -118,7 +118,7 @@ describe("a service without a network", () => {
     assert.equal((await host.list("?limit=2")).count, 5);
   });
 
-  test("pages follow one another by the time of their last pin", async () => {
+  test("each page continues before the time of the last pin on the previous page", async () => {
     const cid = await addUnpinned(host, "many times\n");
     const made = await Promise.all(Array.from({ length: 25 }, (_, at) => host.pin({ cid, name: `n${at}` })));
     assert.equal(new Set(made.map(({ created }) => created)).size, 25);
@@ -134,7 +134,7 @@ describe("a service without a network", () => {
     assert.deepEqual(names.sort(), made.map(({ pin }) => pin.name as string).sort());
   });
 
-  test("each user has pins of their own, and what one removes the other keeps", async () => {
+  test("users only see their own pins, and content stays pinned until all of them have removed it", async () => {
     const cid = await addUnpinned(host, "of two\n");
     const annas = await host.pin({ cid });
     const bens = await host.pin({ cid }, "token-of-ben");
@@ -157,13 +157,14 @@ describe("a service without a network", () => {
     assert.ok(!(await gone(cid)).includes(cid));
   });
 
-  test("a pin that the node had before stays when the request goes", async () => {
+  test("a pin that the node already had stays when the request is removed", async () => {
     const cid = await addUnpinned(host, "the node's own\n");
     await host.call(`pin/add?arg=${cid}`);
     const { requestid } = await host.pin({ cid });
     await host.until(requestid, "pinned");
     await host.ask("DELETE", `/pins/${requestid}`);
-    // What goes in the background has gone when a later one has.
+    // Removals run in the background, in order: once a later one is done, the earlier one is done
+    // as well.
     const other = await addUnpinned(host, "not the node's own\n");
     const later = await host.pin({ cid: other });
     await host.until(later.requestid, "pinned");
@@ -172,7 +173,7 @@ describe("a service without a network", () => {
     assert.ok((await pinsOf(host)).includes(cid));
   });
 
-  test("a pin that the operator asks for, too, stays when the requests for it go", async () => {
+  test("a pin that the operator also creates stays when the requests for it are removed", async () => {
     const cid = await addUnpinned(host, "of the service, then of the node\n");
     const again = await addUnpinned(host, "unpinned, then pinned by the node\n");
     const requests = [await host.pin({ cid }), await host.pin({ cid: again })];
@@ -192,7 +193,7 @@ describe("a service without a network", () => {
     );
   });
 
-  test("one pin takes the place of another, under an id of its own", async () => {
+  test("a pin replaces another one under a new id", async () => {
     const first = await addUnpinned(host, "first\n");
     const second = await addUnpinned(host, "second\n");
     const old = await host.pin({ cid: first, name: "site" });
@@ -205,7 +206,7 @@ describe("a service without a network", () => {
     await host.until(next.requestid, "pinned");
     assert.ok(!(await gone(first)).includes(first));
     assert.ok((await pinsOf(host)).includes(second));
-    // Another name for the same content.
+    // The request only changes the name of the same content.
     const renamed = (await host.ask("POST", `/pins/${next.requestid}`, { cid: second, name: "other" }))
       .body as PinStatus;
     await host.until(renamed.requestid, "pinned");
@@ -214,7 +215,7 @@ describe("a service without a network", () => {
     assert.equal((await host.list()).count, 1);
   });
 
-  test("requests that cannot be right are refused with what is wrong, and change nothing", async () => {
+  test("invalid requests are refused with the reason, and change nothing", async () => {
     const cid = await addUnpinned(host, "never asked for\n");
     for (const [body, details] of [
       ["", "The body must be JSON"],
@@ -224,18 +225,18 @@ describe("a service without a network", () => {
       [{}, "cid must be a text of at most 512 characters"],
       [{ cid: 3 }, "cid must be a text of at most 512 characters"],
       [{ cid: "b".repeat(513) }, "cid must be a text of at most 512 characters"],
-      [{ cid: "nope" }, /^"nope" is no CID: /],
+      [{ cid: "nope" }, /^"nope" is not a CID: /],
       [{ cid, name: "n".repeat(256) }, "name must be a text of at most 255 characters"],
       [{ cid, name: null }, "name must be a text of at most 255 characters"],
       [{ cid, origins: "x" }, "origins must be a list of at most 20 multiaddresses"],
       [{ cid, origins: Array.from({ length: 21 }, String) }, "origins must be a list of at most 20 multiaddresses"],
       [{ cid, meta: { a: 1 } }, "meta must be an object of at most 1000 texts"],
     ] as const) {
-      const answer = await host.ask("POST", "/pins", body);
-      const { reason, details: told } = (answer.body as { error: { reason: string; details: string } }).error;
-      assert.deepEqual([answer.status, reason], [400, "BAD_REQUEST"]);
-      if (typeof details === "string") assert.equal(told, details);
-      else assert.match(told, details);
+      const response = await host.ask("POST", "/pins", body);
+      const { reason, details: actual } = (response.body as { error: { reason: string; details: string } }).error;
+      assert.deepEqual([response.status, reason], [400, "BAD_REQUEST"]);
+      if (typeof details === "string") assert.equal(actual, details);
+      else assert.match(actual, details);
     }
     for (const query of [
       "limit=0",
@@ -253,8 +254,11 @@ describe("a service without a network", () => {
       "meta={",
       "meta=%7B%22a%22%3A1%7D",
     ]) {
-      const answer = await host.ask("GET", `/pins?${query}`);
-      assert.deepEqual([answer.status, (answer.body as ReturnType<typeof failure>).error.reason], [400, "BAD_REQUEST"]);
+      const response = await host.ask("GET", `/pins?${query}`);
+      assert.deepEqual(
+        [response.status, (response.body as ReturnType<typeof failure>).error.reason],
+        [400, "BAD_REQUEST"],
+      );
     }
     for (const [method, path] of [
       ["GET", "/pins/x"],
@@ -262,17 +266,22 @@ describe("a service without a network", () => {
       ["DELETE", "/pins/"],
       ["POST", "/elsewhere"],
     ] as const) {
-      const answer = await host.ask(method, path, method === "POST" ? { cid } : undefined);
-      assert.deepEqual([answer.status, (answer.body as ReturnType<typeof failure>).error.reason], [404, "NOT_FOUND"]);
+      const response = await host.ask(method, path, method === "POST" ? { cid } : undefined);
+      assert.deepEqual(
+        [response.status, (response.body as ReturnType<typeof failure>).error.reason],
+        [404, "NOT_FOUND"],
+      );
     }
     assert.equal((await host.list("?status=queued,pinning,pinned,failed")).count, 0);
   });
 });
 
-test("fetching goes on in the background, so many at a time, and after a restart", { timeout: 300_000 }, async () => {
+test("content is fetched in the background, a limited number at a time, and also after a restart", {
+  timeout: 300_000,
+}, async () => {
   const online = { node_offline: false, pinning_parallel: 1 };
-  await using kept = await startHost({ config: { http_ports: [], https_ports: [] } });
-  const data_path = `${kept.folder}/service`;
+  await using dataHost = await startHost({ config: { http_ports: [], https_ports: [] } });
+  const data_path = `${dataHost.folder}/service`;
   let host = await startPinning({ ...online, data_path });
   try {
     const first = await host.pin({ cid: unknown(2) });
@@ -291,20 +300,22 @@ test("fetching goes on in the background, so many at a time, and after a restart
       [unknown(2), "pinning"],
     ];
     assert.deepEqual(await untilRight(states, (found) => found[1]?.[1] === "pinning"), both);
-    // Who is removed makes room.
+    // Removing the running request makes room for the next one.
     await host.ask("DELETE", `/pins/${first.requestid}`);
     assert.equal((await host.until(second.requestid, "pinning")).status, "pinning");
     assert.deepEqual(await states(), [[unknown(3), "pinning"]]);
-    // What is replaced while it is fetched is not waited for any more.
+    // A request that is replaced while it is fetched is aborted.
     const cid = await addUnpinned(host, "here\n");
     const { body } = await host.ask("POST", `/pins/${second.requestid}`, { cid });
-    const kept = (await host.until((body as PinStatus).requestid, "pinned")).requestid;
+    const replacedId = (await host.until((body as PinStatus).requestid, "pinned")).requestid;
     const aside = await addUnpinned(host, "aside\n");
     const asides = await host.until((await host.pin({ cid: aside })).requestid, "pinned");
-    // Nothing is taken away before what comes last is there, and everything then.
-    const { body: between } = await host.ask("POST", `/pins/${kept}`, { cid: unknown(6) });
+    // The pin of a replaced request stays until the last replacement is pinned. Then all replaced
+    // pins are released.
+    const { body: between } = await host.ask("POST", `/pins/${replacedId}`, { cid: unknown(6) });
     await host.until((between as PinStatus).requestid, "pinning");
-    // Pins go one after the other: behind this one that of the replaced request would have gone.
+    // Pins are released one after the other. If the pin of the replaced request were released, it
+    // would be gone before this one.
     await host.ask("DELETE", `/pins/${asides.requestid}`);
     await untilRight(
       () => pinsOf(host),
@@ -325,18 +336,18 @@ test("fetching goes on in the background, so many at a time, and after a restart
   }
 });
 
-test("a pin of which nothing arrives has failed when its time is up", { timeout: 300_000 }, async () => {
+test("a pin for which no data arrives fails after the timeout", { timeout: 300_000 }, async () => {
   const host = await startPinning({ node_offline: false, pinning_timeout: "1s" });
   try {
     const { requestid } = await host.pin({ cid: unknown(4) });
     const { status, info } = await host.until(requestid, "failed");
-    assert.deepEqual([status, info?.status_details], ["failed", "nothing of it arrived for 1 seconds"]);
+    assert.deepEqual([status, info?.status_details], ["failed", "no data arrived for 1 seconds"]);
   } finally {
     await host.stop();
   }
 });
 
-test("a reload goes on with what was under way", { timeout: 300_000 }, async () => {
+test("a reload continues the running requests", { timeout: 300_000 }, async () => {
   const host = await startPinning({ node_offline: false });
   try {
     const { requestid } = await host.pin({ cid: unknown(5) });
@@ -353,7 +364,7 @@ test("a reload goes on with what was under way", { timeout: 300_000 }, async () 
   }
 });
 
-test("invalid tokens prevent the start, and are not shown", async () => {
+test("invalid tokens prevent the start, and the error does not show them", async () => {
   for (const pinning_tokens of ["text", [3], [""], { "a-secret": { user: 3 } }, { "a-secret": { paths: [] } }]) {
     await assert.rejects(startPinning({ pinning_tokens }), ({ message }: Error) => {
       assert.match(message, /pinning_tokens/);
@@ -377,7 +388,7 @@ test("invalid tokens prevent the start, and are not shown", async () => {
   }
 });
 
-test("it stands on the node alone: without the RPC it pins for whoever may ask", async () => {
+test("the service only needs the node, and works without the RPC", async () => {
   let stored: Promise<unknown> | undefined;
   const keeper = (module: Module) => {
     stored = module.depends<NodeModule>("node").block.put("kept by a module\n", { version: 1, format: "raw" });

@@ -1,6 +1,6 @@
 /**
- * One pinning service on several hosts of a shared store: each request is worked on by one of them,
- * as long as that is there.
+ * One pinning service on several hosts of a shared store. Each request is handled by one host;
+ * another host takes over when it is gone.
  */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -17,32 +17,32 @@ interface Host {
   readonly requests: Requests;
   readonly work: Work;
   readonly session: number;
-  /** CIDs that it has begun to fetch. */
+  /** CIDs that this host has started to fetch. */
   readonly begun: readonly string[];
-  /** What was logged as an error. */
+  /** Messages that were logged as errors. */
   readonly errors: unknown[];
-  /** Lets fetching go on. */
+  /** Lets fetching continue. */
   readonly go: () => void;
-  /** Asks for a pin, as a client does. */
+  /** Requests a pin, as a client does. */
   pin(cid: string): Promise<string>;
   remove(id: string): Promise<void>;
   shown(): Promise<readonly unknown[]>;
 }
 
 /**
- * A host whose fetching waits for `go`; it looks for what others have left every `lookEvery`
- * milliseconds.
+ * Starts a host that does not finish fetching until `go` is called. It checks for requests of other
+ * hosts every `lookEvery` milliseconds.
  */
-async function start(t: TestContext, place: MemorySharedStore, lookEvery: number): Promise<Host> {
-  const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: () => place.join() });
+async function start(t: TestContext, store: MemorySharedStore, lookEvery: number): Promise<Host> {
+  const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: () => store.join() });
   const { lowLevel } = node;
   const { pins } = lowLevel;
   const begun: string[] = [];
   const errors: unknown[] = [];
-  const log = { debug() {}, info() {}, warn() {}, error: (...told: unknown[]) => void errors.push(told) };
+  const log = { debug() {}, info() {}, warn() {}, error: (...parts: unknown[]) => void errors.push(parts) };
   const gate = Promise.withResolvers<void>();
   const slow = {
-    isKeptWithin: pins.isKeptWithin.bind(pins),
+    isPinnedWithin: pins.isPinnedWithin.bind(pins),
     releaseWithin: pins.releaseWithin.bind(pins),
     async add(...[cid, mode, options]: Parameters<typeof pins.add>) {
       begun.push(String(cid));
@@ -104,16 +104,16 @@ async function content(host: Host, text: string): Promise<string> {
 const isDone = (host: Host, id: string) =>
   eventually("it is pinned", async () => (await host.requests.get("anna", id))?.status === "pinned");
 
-test("both list and answer the same; a request is fetched by the host that took it, and by another when that is gone", async (t) => {
-  const place = new MemorySharedStore();
-  const one = await start(t, place, never);
-  const other = await start(t, place, 2);
+test("both hosts list the same requests; the host that took a request fetches it, and the other one takes over when that host is gone", async (t) => {
+  const store = new MemorySharedStore();
+  const one = await start(t, store, never);
+  const other = await start(t, store, 2);
   const cid = await content(one, "content");
   const id = await one.pin(cid);
   await eventually("it is being fetched", async () => one.begun.length === 1);
   assert.deepEqual(await other.shown(), await one.shown());
   assert.deepEqual(await one.shown(), [{ id, status: "pinning", wish: { cid }, details: undefined }]);
-  // Two looks of the other host later.
+  // Wait for two further checks of the other host.
   let looks = 0;
   const { shared } = other.node.lowLevel;
   const { sessions } = shared as { sessions: () => Promise<readonly number[]> };
@@ -123,58 +123,58 @@ test("both list and answer the same; a request is fetched by the host that took 
       return sessions.call(shared);
     },
   });
-  await eventually("it has looked", async () => looks > 2);
+  await eventually("the other host has checked", async () => looks > 2);
   assert.deepEqual(other.begun, []);
   other.go();
-  place.log.endSession(one.session);
+  store.log.endSession(one.session);
   await isDone(other, id);
   assert.deepEqual([other.begun, await mode(other, cid)], [[cid], "recursive"]);
-  // Whoever was away finds out that it is done.
+  // The first host finds that the request is done already.
   one.go();
   assert.deepEqual(await one.shown(), await other.shown());
 });
 
-test("a request that is removed by way of one host is ended by the one that fetches it", async (t) => {
-  const place = new MemorySharedStore();
-  const one = await start(t, place, 2);
-  const other = await start(t, place, 2);
+test("a request that is removed at one host is ended by the host that fetches it", async (t) => {
+  const store = new MemorySharedStore();
+  const one = await start(t, store, 2);
+  const other = await start(t, store, 2);
   const cid = await content(one, "content");
   const id = await one.pin(cid);
   await eventually("it is being fetched", async () => one.begun.length === 1);
   await other.remove(id);
-  await eventually("it is gone", async () => (await other.requests.at(`anna/${id}`)) === undefined);
+  await eventually("the request is removed", async () => (await other.requests.at(`anna/${id}`)) === undefined);
   assert.deepEqual([await other.shown(), await mode(one, cid), other.begun], [[], undefined, []]);
 });
 
-test("a pin that was asked for at both is there until both are removed; a pin of the operator stays", async (t) => {
-  const place = new MemorySharedStore();
-  const one = await start(t, place, 2);
-  const other = await start(t, place, 2);
+test("content that was requested at both hosts stays pinned until both requests are removed, and a pin of the operator stays", async (t) => {
+  const store = new MemorySharedStore();
+  const one = await start(t, store, 2);
+  const other = await start(t, store, 2);
   for (const host of [one, other]) host.go();
   const cid = await content(one, "content");
   const ids = await Promise.all([one.pin(cid), other.pin(cid)]);
   for (const id of ids) await isDone(one, id);
   const gone = (id: string) =>
-    eventually("it is gone", async () => (await one.requests.at(`anna/${id}`)) === undefined);
+    eventually("the request is removed", async () => (await one.requests.at(`anna/${id}`)) === undefined);
   await other.remove(ids[0] as string);
   await gone(ids[0] as string);
   assert.equal(await mode(other, cid), "recursive");
   await one.remove(ids[1] as string);
   await gone(ids[1] as string);
   assert.equal(await mode(other, cid), undefined);
-  const kept = await content(one, "of the operator");
-  await one.node.pin.add(parseCid(kept));
-  const id = await other.pin(kept);
+  const ofOperator = await content(one, "of the operator");
+  await one.node.pin.add(parseCid(ofOperator));
+  const id = await other.pin(ofOperator);
   await isDone(one, id);
   await one.remove(id);
   await gone(id);
-  assert.equal(await mode(other, kept), "recursive");
+  assert.equal(await mode(other, ofOperator), "recursive");
 });
 
-test("what a host had begun with when its module is unloaded is taken up by another at once", async (t) => {
-  const place = new MemorySharedStore();
-  const one = await start(t, place, never);
-  const other = await start(t, place, 2);
+test("if the module of a host is unloaded, another host continues its requests at once", async (t) => {
+  const store = new MemorySharedStore();
+  const one = await start(t, store, never);
+  const other = await start(t, store, 2);
   other.go();
   const cid = await content(one, "content");
   const id = await one.pin(cid);
@@ -184,17 +184,17 @@ test("what a host had begun with when its module is unloaded is taken up by anot
   assert.deepEqual(other.begun, [cid]);
 });
 
-test("a store that is away for a moment fails no pin: the work goes on with it afterwards", async (t) => {
-  const place = new MemorySharedStore();
-  const host = await start(t, place, 2);
+test("a pin does not fail if the store is unavailable for a moment, and work continues afterwards", async (t) => {
+  const store = new MemorySharedStore();
+  const host = await start(t, store, 2);
   const cid = await content(host, "content");
   host.errors.length = 0;
   const id = await host.pin(cid);
   await eventually("it is being fetched", async () => host.begun.length === 1);
-  place.log.available = false;
+  store.log.available = false;
   host.go();
-  await eventually("the fault is told", async () => host.errors.length > 0);
-  place.log.available = true;
+  await eventually("the error is logged", async () => host.errors.length > 0);
+  store.log.available = true;
   await isDone(host, id);
   assert.equal(await mode(host, cid), "recursive");
 });

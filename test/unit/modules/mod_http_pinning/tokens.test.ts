@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Module, ServerTokens } from "#core/types.ts";
 import { addUnpinned, startPinning } from "./support.ts";
 
-test("a token of the server pins for the user of its scope, and is refused as everywhere", async () => {
+test("a server token manages the pins of the user in its scope, and is refused without that scope or after revocation", async () => {
   let made: ServerTokens | undefined;
   const maker = (module: Module) => {
     made = module.server.tokens;

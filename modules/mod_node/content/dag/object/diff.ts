@@ -5,26 +5,26 @@ import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import type { PbLink } from "../../../formats/dag_pb/dag_pb.ts";
 import { namedLinks } from "../../../formats/ipld/links.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
 
 export interface Change {
   readonly kind: "added" | "removed" | "changed";
-  /** Link names, joined by slashes. */
+  /** Names of links, joined by slashes. */
   readonly path: string;
   readonly before: CID | undefined;
   readonly after: CID | undefined;
 }
 
 /**
- * Differences that are listed at most: two small graphs can differ at more paths than there is
- * memory.
+ * Maximum number of differences in one list: two small graphs can differ at more paths than fit
+ * into memory.
  */
 const MAX_CHANGES = 100_000;
 
 /**
- * Changes in the order of the links before, then links that exist only before, then links that
- * exist only after.
+ * Returns the changes in the order of the links of `before`, then links that exist only in
+ * `before`, then links that exist only in `after`.
  *
  * @throws NodeError when there are too many
  */
@@ -36,7 +36,7 @@ export async function diff(before: CID, after: CID, read: ReadBlock, signal?: Ab
 interface DiffOptions {
   readonly read: ReadBlock;
   readonly signal: AbortSignal | undefined;
-  /** Of each pair of nodes, by their CIDs: nodes may be linked many times. */
+  /** Changes of each pair of nodes, by their CIDs: a node may be linked many times. */
   readonly found: Map<string, Promise<readonly Change[]>>;
 }
 
@@ -65,7 +65,8 @@ async function compare(before: CID, after: CID, options: DiffOptions): Promise<r
     for (const change of await pairDiff(cid, target, options)) {
       changes.push({ ...change, path: joined(name, change.path) });
     }
-    if (changes.length > MAX_CHANGES) throw new NodeError(`these differ at more than ${MAX_CHANGES} paths`);
+    if (changes.length > MAX_CHANGES)
+      throw failure("INPUT_TOO_LARGE", { reason: `these differ at more than ${MAX_CHANGES} paths` });
   }
   const names = new Set(own.map(({ name }) => name));
   for (const { name, cid } of own) {
@@ -83,7 +84,7 @@ function firstByName(links: readonly PbLink[]): ReadonlyMap<string, CID> {
   return first;
 }
 
-/** As Go joins paths: cleaned, without a trailing slash. */
+/** Joins paths as Go does: cleaned, without a trailing slash. */
 function joined(name: string, path: string): string {
   const whole = [name, path].filter((part) => part !== "").join("/");
   return whole === "" ? "" : posix.normalize(whole).replace(/(?<=.)\/$/, "");

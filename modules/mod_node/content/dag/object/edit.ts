@@ -3,23 +3,24 @@ import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../../formats/dag_pb/dag_pb.ts";
 import { decodeUnixfs } from "../../../formats/unixfs/format.ts";
 import type { Block } from "../../../storage/blockstore/store.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
 import { blockOf, decodeObject, type ObjectNode, pbBlock, readObject, sizeOf } from "./node.ts";
 
 /** New blocks, children before parents; the last one is the root. */
 export type EditedBlocks = readonly [Block, ...Block[]];
 
-const noLink = () => new NodeError("no link by that name");
+const noLink = () => failure("LINK_NOT_FOUND", { reason: "no link by that name" });
 
 export interface Child {
   readonly cid: CID;
-  /** Tsize of the link to it. */
+  /** Tsize of the link to the node. */
   readonly size: number;
 }
 
 /**
- * Replaces the links of that name at a path by a new one. `create` makes missing nodes on the way.
+ * Replaces the links of that name at a path by a new one. `create` creates missing nodes of the
+ * path.
  *
  * @throws NodeError with the reference's text
  */
@@ -33,31 +34,35 @@ export async function withLink(
   const names = path.split("/");
   const last = names.pop() as string;
   const way = await descend(root, names, read, create);
-  if (last === "") throw new NodeError("cannot create link with no name");
+  if (last === "") throw failure("ARGUMENT_INVALID", { reason: "cannot create link with no name" });
   return rebuild(way, names, (node) => ({ ...node, links: replaced(node.links, { name: last, ...child }) }));
 }
 
 /**
- * Before links are added, or removed. @throws NodeError, in the words of Kubo 0.43, for what is no
- * plain directory of UnixFS
+ * Checks a node before links are added or removed. @throws NodeError with the text of Kubo 0.43
+ * unless it is a plain UnixFS directory
  */
 export function requireDirectory({ data }: ObjectNode, adds: boolean): void {
   const what = adds ? "add named links to" : "remove links from";
   const type = unixfsTypeOf(data);
   if (type === "Directory") return;
   if (type === undefined) {
-    throw new NodeError(`cannot ${what} a non-UnixFS dag-pb node; pass --allow-non-unixfs to skip validation`);
+    throw failure("NODE_NOT_EDITABLE", {
+      reason: `cannot ${what} a non-UnixFS dag-pb node; pass --allow-non-unixfs to skip validation`,
+    });
   }
   if (type === "HAMTShard") {
-    throw new NodeError(
-      `cannot ${adds ? "add links to" : what} a HAMTShard at the dag-pb level (would corrupt the HAMT bitfield); ` +
+    throw failure("NODE_NOT_EDITABLE", {
+      reason:
+        `cannot ${adds ? "add links to" : what} a HAMTShard at the dag-pb level (would corrupt the HAMT bitfield); ` +
         `use 'ipfs files${adds ? "' commands" : " rm'"} instead, or pass --allow-non-unixfs to override`,
-    );
+    });
   }
-  throw new NodeError(
-    `cannot ${what} a UnixFS ${type} node, only Directory nodes support link ${adds ? "addition" : "removal"} ` +
+  throw failure("NODE_NOT_EDITABLE", {
+    reason:
+      `cannot ${what} a UnixFS ${type} node, only Directory nodes support link ${adds ? "addition" : "removal"} ` +
       "at the dag-pb level (see https://specs.ipfs.tech/unixfs/)",
-  );
+  });
 }
 
 function unixfsTypeOf(data: Uint8Array | undefined): string | undefined {
@@ -81,7 +86,7 @@ export async function withoutLink(root: ObjectNode, path: string, read: ReadBloc
   });
 }
 
-/** The root and the nodes along the names. */
+/** Returns the root and the nodes along the names. */
 async function descend(
   root: ObjectNode,
   names: readonly string[],
@@ -127,7 +132,7 @@ export async function withData(root: ObjectNode, data: Uint8Array): Promise<Edit
   return [await blockOf({ ...root, data })];
 }
 
-/** A node of these bytes that is not stored yet. */
+/** Returns a node that is not stored yet. */
 export async function newObject(bytes: Uint8Array): Promise<ObjectNode> {
   const { cid } = await pbBlock(bytes);
   return decodeObject(cid, bytes);

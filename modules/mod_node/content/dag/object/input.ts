@@ -1,17 +1,17 @@
-/** Nodes that are written down, in the forms that `object put` takes. */
+/** Reads nodes from the text forms that `object put` accepts. */
 import { encodePb, parsePb } from "../../../formats/dag_pb/dag_pb.ts";
 import { readUpTo } from "../../../util/async/read_all.ts";
 import { inSlices, type Steps } from "../../../util/async/steps.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { objectOf, readObjectJson, type SerializedObject } from "./json.ts";
 import { readObjectXml } from "./xml.ts";
 
-/** Bytes of an input that are looked at. */
+/** Maximum number of bytes of an input that are read. */
 const MAX_INPUT = 2 * 1024 * 1024 + 10;
 
 /**
- * Bytes of the node that is described. `form`: `json`, `xml` or `protobuf`; `encoding` of the data:
- * `text` or `base64`.
+ * Returns the bytes of the node that the input describes. `form` is `json`, `xml` or `protobuf`;
+ * `encoding` of the data is `text` or `base64`.
  *
  * @throws NodeError with the reference's text
  */
@@ -30,7 +30,7 @@ export async function encodedObject(
       parsePb(input);
       return input;
     default:
-      throw new NodeError("unknown object encoding");
+      throw failure("OPTION_INVALID", { reason: "unknown object encoding" });
   }
 }
 

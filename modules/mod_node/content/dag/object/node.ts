@@ -1,5 +1,5 @@
 /**
- * The nodes of the `object` commands: dag-pb nodes with their CID, written again with a CID of the
+ * The nodes of the `object` commands: dag-pb nodes with their CID. A changed node gets a CID of the
  * same form.
  */
 import type { CID } from "multiformats/cid";
@@ -9,10 +9,10 @@ import { cumulativeSize, decodePb, encodePb, type PbNode } from "../../../format
 import { linksOf } from "../../../formats/ipld/links.ts";
 import { makeBlock } from "../../../storage/blockstore/make_block.ts";
 import type { Block } from "../../../storage/blockstore/store.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
 
-/** A node with its CID, or with the CID whose form a new one gets. */
+/** A node and its CID. For a new node, the CID whose form the new CID gets. */
 export interface ObjectNode extends PbNode {
   readonly cid: CID;
 }
@@ -21,17 +21,17 @@ export interface ObjectNode extends PbNode {
 export function decodeObject(cid: CID, bytes: Uint8Array): ObjectNode {
   if (cid.code === dagPb) return { ...decodePb(bytes), cid };
   linksOf(cid, bytes);
-  throw new NodeError("expected protobuf dag node");
+  throw failure("NOT_DAG_PB");
 }
 
 export const readObject = async (cid: CID, read: ReadBlock): Promise<ObjectNode> => decodeObject(cid, await read(cid));
 
-/** The block of a node; its CID has the version and hash function of `cid`. */
+/** Returns the block of a node. Its CID has the version and hash function of `cid`. */
 export function blockOf({ cid, ...node }: ObjectNode): Promise<Block> {
   return pbBlock(encodePb(node), cid);
 }
 
-/** The block of encoded bytes; CID version 0 without `like`. */
+/** Returns the block of encoded bytes. Its CID has version 0 without `like`. */
 export function pbBlock(bytes: Uint8Array, like?: CID): Promise<Block> {
   if (like === undefined) return makeBlock(bytes, { codec: undefined, hash: sha256, length: -1 });
   const { code, digest } = like.multihash;
@@ -42,7 +42,8 @@ export function pbBlock(bytes: Uint8Array, like?: CID): Promise<Block> {
 }
 
 /**
- * Size in bytes of a block and all blocks below it, as its links say it: the Tsize of a link to it.
+ * Returns the size in bytes of a block and all blocks below it, according to its links: the Tsize
+ * of a link to it.
  */
 export function sizeOf(cid: CID, bytes: Uint8Array): number {
   if (cid.code !== dagPb) return bytes.length;

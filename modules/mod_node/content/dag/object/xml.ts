@@ -1,16 +1,16 @@
 /** Objects as XML, for `object put`. */
 import type { Steps } from "../../../util/async/steps.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { quote } from "../../../util/go/text.ts";
 import { visitXml } from "../../../util/go/xml.ts";
 import type { SerializedObject } from "./json.ts";
 
-/** Elements from the root to a part of a link. */
+/** Number of nested elements from the root to a part of a link. */
 const MAX_DEPTH = 3;
 
 /**
- * `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`; other elements are ignored, and the
- * root may have any name.
+ * Reads `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`. Other elements are ignored, and
+ * the root may have any name.
  *
  * @throws NodeError with the reference's text
  */
@@ -47,8 +47,10 @@ function take(draft: SerializedObject, path: string, text: string): void {
 
 function sizeIn(text: string): number {
   if (text === "") return 0;
-  if (!/^\d+$/.test(text)) throw new NodeError(`strconv.ParseUint: parsing ${quote(text)}: invalid syntax`);
+  if (!/^\d+$/.test(text))
+    throw failure("NUMBER_INVALID", { reason: `strconv.ParseUint: parsing ${quote(text)}: invalid syntax` });
   const size = Number(text);
-  if (size > Number.MAX_SAFE_INTEGER) throw new NodeError(`the size ${text.slice(0, 24)} is more than any tree has`);
+  if (size > Number.MAX_SAFE_INTEGER)
+    throw failure("NUMBER_INVALID", { reason: `the size ${text.slice(0, 24)} is more than any tree has` });
   return size;
 }

@@ -7,13 +7,13 @@ const window = 32;
 const mask = (1 << 17) - 1;
 
 /**
- * The boundaries of the reference's `buzhash`: a rolling hash of 32 bytes, a cut where its low 17
- * bits are zero.
+ * Finds the same boundaries as the `buzhash` chunker of go-ipfs: a rolling hash over 32 bytes, and
+ * a boundary wherever its low 17 bits are zero.
  */
 export class BuzhashChunker implements Chunker {
   readonly maxLength = MAX_CHUNK;
   #state = 0;
-  /** Bytes of the chunk that were hashed or skipped; 0 at the beginning. */
+  /** Number of bytes of the current chunk that were hashed or skipped; 0 at its beginning. */
   #seen = 0;
 
   cut(bytes: Uint8Array, from: number, end: number): number {

@@ -1,5 +1,6 @@
 /**
- * The 256 words of the reference's buzhash, by byte; they decide boundaries, so none may change.
+ * The 256 words of go-ipfs's buzhash, indexed by byte. They determine the boundaries, so none of
+ * them may change.
  */
 export const buzhashTable = new Uint32Array([
   0x6236e7d5, 0x10279b0b, 0x72818182, 0xdc526514, 0x2fd41e3d, 0x777ef8c8, 0x83ee5285, 0x2c8f3637, 0x2f049c1a,

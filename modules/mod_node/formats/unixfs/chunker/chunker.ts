@@ -1,19 +1,19 @@
-/** Chunkers find the ends of chunks in a buffer that fills up. */
+/** A chunker finds the ends of chunks in a buffer that fills up. */
 
 export interface Chunker {
   /** Length of the longest chunk in bytes. */
   readonly maxLength: number;
   /**
-   * Looks for the end of the chunk that begins at `from` in `bytes`. The bytes up to `end` are
-   * there; those before the `end` of the previous call were looked at. Gives the offset after the
-   * chunk's last byte, or -1 when the chunk goes on; after an offset the next call begins a new
-   * chunk. `end - from` never exceeds `maxLength`. A chunk is never empty, and one of `maxLength`
-   * bytes always ends.
+   * Looks for the end of the chunk that begins at offset `from` of `bytes`. The bytes up to `end`
+   * are available; the previous call has already searched those before its own `end`. Returns the
+   * offset after the last byte of the chunk, or -1 if the chunk continues. After a call that
+   * returned an offset, the next call begins a new chunk. `end - from` never exceeds `maxLength`. A
+   * chunk is never empty, and ends at the latest after `maxLength` bytes.
    */
   cut(bytes: Uint8Array, from: number, end: number): number;
 }
 
-/** Chunks of one size. */
+/** Cuts chunks of a fixed size. */
 export class SizeChunker implements Chunker {
   readonly maxLength: number;
 
@@ -26,13 +26,15 @@ export class SizeChunker implements Chunker {
   }
 }
 
-/** Makes one chunk of the whole file. A file longer than `limit` bytes is refused with `fault`. */
+/**
+ * Puts the whole file into one chunk. A file longer than `limit` bytes is rejected with `fault`.
+ */
 export class WholeChunker implements Chunker {
   readonly maxLength: number;
   readonly #fault: Error;
 
   constructor(limit: number, fault: Error) {
-    // One byte more distinguishes a file of exactly `limit` bytes from a longer one.
+    // The additional byte distinguishes a file of exactly `limit` bytes from a longer one.
     this.maxLength = limit + 1;
     this.#fault = fault;
   }

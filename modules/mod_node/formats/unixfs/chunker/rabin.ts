@@ -1,14 +1,14 @@
 import type { Chunker } from "./chunker.ts";
 
-/** The irreducible polynomial of the reference, of degree 53. */
+/** The irreducible polynomial that go-ipfs uses, of degree 53. */
 const polynomial = 17437180132763653n;
 const degree = 53;
 const window = 16;
 
 interface Tables {
   /**
-   * What to remove for a byte that leaves the window, and how to reduce the byte above the degree;
-   * in 32-bit halves.
+   * For each byte: `out` is the value to remove when the byte leaves the window; `mod` reduces the
+   * fingerprint when the byte is above the degree. Both are stored as 32-bit halves.
    */
   readonly outHigh: Uint32Array;
   readonly outLow: Uint32Array;
@@ -43,8 +43,9 @@ function makeTables(): Tables {
 let tables: Tables | undefined;
 
 /**
- * The boundaries of the reference's `rabin`: a cut where the low bits of the fingerprint of the
- * last 16 bytes are zero, as many bits as the logarithm of the average size.
+ * Finds the same boundaries as the `rabin` chunker of go-ipfs: a boundary wherever the low bits of
+ * the fingerprint of the last 16 bytes are zero. The number of these bits is the logarithm of the
+ * average size.
  */
 export class RabinChunker implements Chunker {
   readonly maxLength: number;
@@ -52,12 +53,12 @@ export class RabinChunker implements Chunker {
   readonly #mask: number;
   readonly #tables: Tables;
   readonly #window = new Uint8Array(window);
-  #place = 0;
+  #ringIndex = 0;
   #high = 0;
   #low = 0;
   #seen = 0;
 
-  /** In bytes; the average is rounded down to a power of two. */
+  /** Sizes are in bytes. The average is rounded down to a power of two. */
   constructor(shortest: number, average: number, longest: number) {
     this.maxLength = longest;
     this.#shortest = shortest;
@@ -67,10 +68,10 @@ export class RabinChunker implements Chunker {
   }
 
   #begin(): void {
-    // An empty window into which one byte of value 1 was shifted.
+    // This is the state after a byte of value 1 was shifted into an empty window.
     this.#window.fill(0);
     this.#window[0] = 1;
-    this.#place = 1;
+    this.#ringIndex = 1;
     this.#high = 0;
     this.#low = 1;
     this.#seen = this.#shortest - window;
@@ -83,15 +84,15 @@ export class RabinChunker implements Chunker {
     const ring = this.#window;
     const mask = this.#mask;
     const earliest = from + this.#shortest;
-    let place = this.#place;
+    let ringIndex = this.#ringIndex;
     let high = this.#high;
     let low = this.#low;
     let at = from + this.#seen;
     while (at < end) {
       const byte = bytes[at] as number;
-      const leaving = ring[place] as number;
-      ring[place] = byte;
-      place = (place + 1) % window;
+      const leaving = ring[ringIndex] as number;
+      ring[ringIndex] = byte;
+      ringIndex = (ringIndex + 1) % window;
       high ^= outHigh[leaving] as number;
       low ^= outLow[leaving] as number;
       const above = (high >>> (degree - 8 - 32)) & 0xff;
@@ -103,7 +104,7 @@ export class RabinChunker implements Chunker {
         return at;
       }
     }
-    this.#place = place;
+    this.#ringIndex = ringIndex;
     this.#high = high;
     this.#low = low;
     this.#seen = at - from;

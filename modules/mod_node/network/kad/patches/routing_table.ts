@@ -37,7 +37,7 @@ export interface TablePeer {
    * bucket.
    */
   readonly commonPrefix: number;
-  /** Milliseconds since 1970. */
+  /** When the library last pinged the peer, in milliseconds since 1970. */
   readonly lastPing: number;
 }
 
@@ -49,7 +49,7 @@ export interface RoutingTableView {
   refreshedAt(commonPrefix: number): Date | undefined;
   onAdded(listener: () => void): void;
   onRemoved(listener: (id: PeerId) => void): void;
-  /** Never rejects. */
+  /** Removes a peer from the table. Never rejects. */
   remove(id: PeerId): Promise<void>;
   /**
    * Must be called before the DHT stops: otherwise a running refresh would restart its timer when

@@ -2,7 +2,7 @@
  * Announces the keys of one region: finds its peers, and sends each of them all of its keys at
  * once.
  */
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { allocate } from "./allocate.ts";
 import { type Exploring, explore, split } from "./explore.ts";
 import { type HasKadId, isWithin, type Prefix } from "./keyspace.ts";
@@ -57,7 +57,7 @@ export async function announceRegion<P extends HasKadId>(
   announcing: Announcing<P>,
 ): Promise<Announced> {
   const region = await explore(prefix, announcing);
-  if (region.peers.length === 0) throw new NodeError("no peers were found");
+  if (region.peers.length === 0) throw failure("ANNOUNCE_FAILED", { reason: "no peers were found" });
   const { metrics, replication } = announcing;
   const parts = split(region, replication);
   metrics.explored(parts.map(({ peers }) => peers.length));
@@ -70,9 +70,9 @@ export async function announceRegion<P extends HasKadId>(
   }
   metrics.reached(tally.reached.size, tally.requested.size);
   if (tally.reached.size < tally.requested.size * MIN_REACHED) {
-    throw new NodeError(
-      `${tally.requested.size - tally.reached.size} of ${tally.requested.size} peers accepted no records`,
-    );
+    throw failure("ANNOUNCE_FAILED", {
+      reason: `${tally.requested.size - tally.reached.size} of ${tally.requested.size} peers accepted no records`,
+    });
   }
   return { prefixes: parts.map((part) => part.prefix), keys: tally.keys };
 }
@@ -91,7 +91,7 @@ export async function announceKeys<P extends HasKadId>(
     const peers = await announcing.network.closestPeers(key.multihash, announcing.signal);
     await send([key], new Map(peers.map((peer) => [peer, [key]])), announcing, tally);
   }
-  if (tally.keys === 0) throw new NodeError("no peer accepted a record");
+  if (tally.keys === 0) throw failure("ANNOUNCE_FAILED", { reason: "no peer accepted a record" });
   return tally.keys;
 }
 

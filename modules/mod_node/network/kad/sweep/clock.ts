@@ -1,6 +1,6 @@
 /** Abstracts time, so that a simulation can supply its own. */
 export interface Clock {
-  /** Milliseconds since 1970. */
+  /** Returns the current time in milliseconds since 1970. */
   now(): number;
   /**
    * Runs the function once after that many milliseconds, unless the returned function is called

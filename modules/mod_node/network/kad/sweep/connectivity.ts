@@ -12,7 +12,7 @@ export class Connectivity {
   readonly #offlineAfter: () => number;
   #isOnline = false;
   #wasOnline = false;
-  /** Milliseconds since 1970. */
+  /** When the status last changed, in milliseconds since 1970. */
   #changed: number;
 
   /**

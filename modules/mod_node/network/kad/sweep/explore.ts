@@ -1,5 +1,5 @@
 /** Finds all peers of a region of the key space, with few lookups. */
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { commonPrefixLength } from "../patches/routing_table.ts";
 import {
   type HasKadId,
@@ -68,7 +68,8 @@ async function lookUp<P extends HasKadId>(
   const peers = await network.closestPeers(key, signal);
   for (const peer of peers) found.set(Buffer.from(peer.kadId).toString("latin1"), peer);
   if (peers.length < replication) {
-    if (peers.length === 0 || manyPeers) throw new NodeError(`a lookup found only ${peers.length} peers`);
+    if (peers.length === 0 || manyPeers)
+      throw failure("ANNOUNCE_FAILED", { reason: `a lookup found only ${peers.length} peers` });
     return [];
   }
   return uncovered(part, kadId, peers);

@@ -9,7 +9,7 @@ export type Prefix = string;
 
 /** Anything that has a key in the key space. */
 export interface HasKadId {
-  /** 32 bytes. */
+  /** The key: 32 bytes. */
   readonly kadId: Uint8Array;
 }
 
@@ -62,7 +62,10 @@ export const MAX_LOOKUP_BITS = 14;
  * can only be found by trial.
  */
 export class Lookups {
-  /** Number of the found multihash plus one by leading bits; 0 if none was found. */
+  /**
+   * For each value of the leading bits, the number of the found multihash plus one; 0 if none was
+   * found.
+   */
   readonly #found = new Uint32Array(2 ** TABLE_BITS);
   #tried = 0;
 

@@ -1,6 +1,6 @@
 /** Reads the settings of the sweep from the configuration. */
 import type { Repo } from "../../../storage/repo/repo.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { parseDuration } from "../../../util/go/duration.ts";
 import { SEND_TIMEOUT_MS } from "../announcer.ts";
 import { announcingSettings } from "../strategies.ts";
@@ -35,7 +35,9 @@ export function sweepSettings(config: Pick<Repo["config"], "value">): SweepSetti
     },
   };
   if (workers.max < 1 || workers.dedicated.periodic + workers.dedicated.burst > workers.max) {
-    throw new NodeError("Provide.DHT.MaxWorkers must be at least 1, and at least the number of dedicated workers");
+    throw failure("CONFIG_INVALID", {
+      reason: "Provide.DHT.MaxWorkers must be at least 1, and at least the number of dedicated workers",
+    });
   }
   return {
     interval,

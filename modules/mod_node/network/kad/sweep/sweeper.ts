@@ -5,7 +5,7 @@
  */
 import type { MetadataStore } from "../../../storage/metadata/store.ts";
 import type { WorkShares } from "../../../storage/shared/work_shares.ts";
-import { failure, NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import type { NodeLog } from "../../../util/log.ts";
 import { announceKeys, announceRegion, areFew, type SweepNetwork } from "./announce.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -162,7 +162,7 @@ export class Sweeper<P extends HasKadId> {
 
   async stop(): Promise<void> {
     this.pause();
-    this.#stop.abort(new NodeError("the node is closed"));
+    this.#stop.abort(failure("STORE_CLOSED"));
     await this.keystore.close();
     for (const dhtRegions of this.#regionsByDht.values()) {
       await dhtRegions.then(({ regions }) => regions.close()).catch(() => undefined);
@@ -231,7 +231,7 @@ export class Sweeper<P extends HasKadId> {
     else this.#warn("announcements are on time again");
   }
 
-  /** Never rejects. */
+  /** Announces a scheduled region, then looks for the next one that is due. Never rejects. */
   async #periodic(dhtRegions: DhtRegions<P>, prefix: Prefix): Promise<void> {
     await this.#sweep(dhtRegions, prefix).catch(() => 0);
     this.#wakeAfter(0);
@@ -299,7 +299,7 @@ export class Sweeper<P extends HasKadId> {
    * reason of the signal
    */
   async run(signal: AbortSignal = this.#stop.signal): Promise<void> {
-    if (this.#running) throw new NodeError("reprovider is already running");
+    if (this.#running) throw failure("REPROVIDER_BUSY");
     const network = this.#currentNetwork();
     if (network === undefined) throw failure("ROUTING_TABLE_EMPTY");
     this.#running = true;

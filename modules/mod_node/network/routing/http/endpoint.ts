@@ -4,7 +4,7 @@ import { unescape as unescaped } from "node:querystring";
 import { agentVersion } from "../../../util/agent_version.ts";
 import { raceSignal } from "../../../util/async/abortable.ts";
 import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure, NodeError } from "../../../util/errors.ts";
 import { fetchErrorText } from "../../../util/fetch_error.ts";
 import { formatDuration } from "../../../util/go/duration.ts";
 import { quote } from "../../../util/go/text.ts";
@@ -61,9 +61,9 @@ export function parseRouterUrl(text: string): RouterUrl {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search + url.hash !== "") {
     const shown = quote(text.replace(/\/\/[^/@]*@/, "//"));
-    throw new NodeError(
-      `a router must be a URL such as https://HOST or https://HOST/routing/v1/providers, not ${shown}`,
-    );
+    throw failure("CONFIG_INVALID", {
+      reason: `a router must be a URL such as https://HOST or https://HOST/routing/v1/providers, not ${shown}`,
+    });
   }
   const { username, password, origin, pathname } = url;
   const [, path = "", resource] = /^(.*?)(?:\/routing\/v1(?:\/(providers|peers|ipns))?)?\/*$/.exec(pathname) ?? [];
@@ -119,7 +119,7 @@ export class Endpoint {
       signal.throwIfAborted();
       const reason = limit.aborted ? `no response within ${formatDuration(MAX_RESPONSE_MS)}` : reasonOf(error as Error);
       this.#noteState(reason);
-      throw new NodeError(`router ${this.name}: ${reason}`, { cause: error });
+      throw failure("ROUTER_FAILED", { reason: `router ${this.name}: ${reason}` }, error);
     } finally {
       if (isEntered) this.#slots.release(1);
     }
@@ -141,7 +141,9 @@ export class Endpoint {
   ): Promise<Response | undefined> {
     const left = this.#pausedUntil - performance.now();
     if (left > 0)
-      throw new NodeError(`it has requested a pause, which lasts for another ${formatDuration(Math.ceil(left))}`);
+      throw failure("ROUTER_FAILED", {
+        reason: `it has requested a pause, which lasts for another ${formatDuration(Math.ceil(left))}`,
+      });
     const response = await this.#fetch(`${this.name}/routing/v1/${path}`, {
       method,
       headers: {
@@ -157,7 +159,7 @@ export class Endpoint {
     await response.body?.cancel();
     if (response.status === 404 && method === "GET") return undefined;
     if (PAUSE_STATUSES.includes(response.status)) this.#pausedUntil = performance.now() + pauseOf(response);
-    throw new NodeError(`status ${response.status}`);
+    throw failure("ROUTER_FAILED", { reason: `status ${response.status}` });
   }
 
   /** Logs when the router starts to fail, and when it works again. */

@@ -1,7 +1,7 @@
 /** A router that is queried over HTTP: delegated routing, version 1. */
 import { peerIdEncoder } from "../../../formats/peer_id.ts";
 import { readUpTo } from "../../../util/async/read_all.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure, NodeError } from "../../../util/errors.ts";
 import { nameOfRecord, RECORD_PREFIX } from "../../ipns_record/keys.ts";
 import { decodeRecord, MAX_RECORD_SIZE } from "../../ipns_record/record.ts";
 import { eventTypes, type PeerAddresses, queryError, type RoutingEvents } from "../../kad/events.ts";
@@ -104,7 +104,8 @@ async function* record(key: Uint8Array, response: Response): AsyncGenerator<Uint
   if (typeOf(response) !== RECORD_TYPE) return void (await body.cancel());
   const value = await readUpTo(body, MAX_RECORD_SIZE + 1);
   await validate(key, value);
-  if (decodeRecord(value).signatureV2.length === 0) throw new NodeError("the record has no signature of version 2");
+  if (decodeRecord(value).signatureV2.length === 0)
+    throw failure("RECORD_INVALID", { reason: "the record has no signature of version 2" });
   yield value;
 }
 

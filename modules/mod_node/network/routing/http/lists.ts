@@ -1,7 +1,7 @@
 /** Reads lists of records that routers send: one JSON document, or one line per record. */
 import { setImmediate as turn } from "node:timers/promises";
 import { readAll } from "../../../util/async/read_all.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { quote } from "../../../util/go/text.ts";
 
 /**
@@ -41,12 +41,13 @@ async function* recordsOf(response: Response, member: string): AsyncGenerator<un
     for await (const line of lines(body)) yield jsonOf(line);
   } else if (type === "application/json") {
     const document = body === null ? undefined : jsonOf(await whole(body));
-    if (typeof document !== "object" || document === null) throw new NodeError("the response is not a JSON document");
+    if (typeof document !== "object" || document === null)
+      throw failure("ROUTER_FAILED", { reason: "the response is not a JSON document" });
     const records = (document as Readonly<Record<string, unknown>>)[member];
     if (Array.isArray(records)) yield* records;
   } else {
     await body?.cancel();
-    throw new NodeError(`the response has the type ${quote(type)} instead of ${LIST_TYPES}`);
+    throw failure("ROUTER_FAILED", { reason: `the response has the type ${quote(type)} instead of ${LIST_TYPES}` });
   }
 }
 
@@ -55,7 +56,7 @@ export const typeOf = ({ headers }: Response): string =>
   (headers.get("content-type") ?? "").replace(/;.*/s, "").trim().toLowerCase();
 
 async function whole(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const tooLong = () => new NodeError(`the response has more than ${MAX_RESPONSE_SIZE} bytes`);
+  const tooLong = () => failure("ROUTER_FAILED", { reason: `the response has more than ${MAX_RESPONSE_SIZE} bytes` });
   return Buffer.from(await readAll(body, MAX_RESPONSE_SIZE, tooLong)).toString();
 }
 

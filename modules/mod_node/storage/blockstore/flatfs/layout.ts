@@ -7,7 +7,7 @@ import { CID } from "multiformats/cid";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { raw } from "../../../formats/cid/codecs.ts";
 import { makeCid } from "../../../formats/cid/make.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 
 export const defaultShardFunc = "/repo/flatfs/shard/v1/next-to-last/2";
 
@@ -41,7 +41,8 @@ const makers: Readonly<Record<string, (length: number) => ShardFunc>> = {
 export function shardFunc(text: string): ShardFunc {
   const [, name = "", length = ""] = /^\/repo\/flatfs\/shard\/v1\/([a-z-]+)\/(\d{1,2})$/.exec(text) ?? [];
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
-  if (make === undefined || Number(length) === 0) throw new NodeError(`invalid shard identifier: ${text}`);
+  if (make === undefined || Number(length) === 0)
+    throw failure("DATASTORE_INVALID", { reason: `invalid shard identifier: ${text}` });
   return make(Number(length));
 }
 
@@ -54,7 +55,8 @@ export type NamedAfter = "cid" | "multihash";
  */
 export function nameOf(cid: CID, namedAfter: NamedAfter = "cid"): string {
   const name = base32upper.baseEncode(namedAfter === "cid" ? cid.bytes : cid.multihash.bytes);
-  if (name.length + extension.length > MAX_NAME) throw new NodeError(`${cid} cannot be stored: it is too long`);
+  if (name.length + extension.length > MAX_NAME)
+    throw failure("BLOCK_NOT_STORABLE", { cid: String(cid), reason: "it is too long" });
   return name;
 }
 

@@ -8,7 +8,7 @@ import { makeCid, usualForms } from "../../../formats/cid/make.ts";
 import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { SharedLock } from "../../../util/async/shared_lock.ts";
 import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
-import { failure, NodeError } from "../../../util/errors.ts";
+import { failure, type NodeError } from "../../../util/errors.ts";
 import { ownBytes } from "../../../util/own_bytes.ts";
 import { writeAtomically } from "../../repo/atomic_file.ts";
 import { BufferPool } from "../buffer_pool.ts";
@@ -80,13 +80,15 @@ async function openLayout(folder: string, wanted: string): Promise<ShardFunc> {
   const sharding = join(folder, shardingFile);
   const found = (await readFile(sharding, "utf8").catch(() => undefined))?.trim();
   if (found !== undefined && found !== wanted) {
-    throw new NodeError(`specified shard func '${wanted}' does not match repo shard func '${found}'`);
+    throw failure("DATASTORE_INVALID", {
+      reason: `specified shard func '${wanted}' does not match repo shard func '${found}'`,
+    });
   }
   const folderOf = shardFunc(wanted);
   if (found !== undefined) return folderOf;
   // An interrupted initialization leaves only drafts behind.
   if ((await readdir(folder)).some((name) => !name.startsWith(".") && name !== readmeFile)) {
-    throw new NodeError(`directory missing ${shardingFile} file: ${folder}`);
+    throw failure("DATASTORE_INVALID", { reason: `directory missing ${shardingFile} file: ${folder}` });
   }
   await writeAtomically(join(folder, readmeFile), readme, 0o444);
   await writeAtomically(sharding, `${wanted}\n`, 0o644);

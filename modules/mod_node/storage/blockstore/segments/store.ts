@@ -326,7 +326,10 @@ export class SegmentStore implements BlockStore {
     const { cid, release } = block;
     const { multihash } = cid;
     if (multihash.code === identity.code || multihash.bytes.length > MAX_MULTIHASH) {
-      throw new NodeError(`${cid} cannot be stored: its multihash is the block itself, or too long to be a key`);
+      throw failure("BLOCK_NOT_STORABLE", {
+        cid: String(cid),
+        reason: "its multihash is the block itself, or too long to be a key",
+      });
     }
     const form = formOf(cid);
     const stored = this.#overlay.find(multihash.bytes);
@@ -345,7 +348,8 @@ export class SegmentStore implements BlockStore {
       return false;
     }
     if (stored !== undefined) {
-      if (stored.forms.length >= MAX_FORMS) throw new NodeError(`${cid} cannot be stored: it has too many other forms`);
+      if (stored.forms.length >= MAX_FORMS)
+        throw failure("BLOCK_NOT_STORABLE", { cid: String(cid), reason: "it has too many other forms" });
       this.#recordForms([{ multihash: ownBytes(multihash.bytes), forms: [...stored.forms, form] }]);
       release?.();
       return true;

@@ -2,7 +2,7 @@
  * Parses the document at `AutoConf.URL`, which defines the value `auto`, in the format of Kubo. It
  * has bootstrap peers, resolvers and HTTP routers of a network, grouped by system.
  */
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { isObject } from "../json.ts";
 
 export interface AutoConfDocument {
@@ -40,13 +40,14 @@ export function parseAutoConf(text: string): AutoConfDocument {
   try {
     whole = JSON.parse(text);
   } catch (cause) {
-    throw new NodeError(`it is not JSON: ${(cause as Error).message}`, { cause });
+    throw failure("AUTOCONF_INVALID", { reason: `it is not JSON: ${(cause as Error).message}` }, cause);
   }
-  if (!isObject(whole)) throw new NodeError("it is not an object");
+  if (!isObject(whole)) throw failure("AUTOCONF_INVALID", { reason: "it is not an object" });
   const version = number(whole.AutoConfVersion, "AutoConfVersion");
-  if (version === 0) throw new NodeError("it has no AutoConfVersion");
+  if (version === 0) throw failure("AUTOCONF_INVALID", { reason: "it has no AutoConfVersion" });
   const schema = number(whole.AutoConfSchema, "AutoConfSchema");
-  if (schema !== SCHEMA) throw new NodeError(`its AutoConfSchema is ${schema}, but only ${SCHEMA} is supported`);
+  if (schema !== SCHEMA)
+    throw failure("AUTOCONF_INVALID", { reason: `its AutoConfSchema is ${schema}, but only ${SCHEMA} is supported` });
   const ttl = number(whole.AutoConfTTL, "AutoConfTTL");
   return {
     version,
@@ -89,29 +90,29 @@ function entries<T>(
 
 function object(value: unknown, at: string): Readonly<Record<string, unknown>> {
   if (value === undefined || value === null) return {};
-  if (!isObject(value)) throw new NodeError(`its ${at} is not an object`);
+  if (!isObject(value)) throw failure("AUTOCONF_INVALID", { reason: `its ${at} is not an object` });
   return value;
 }
 
 function number(value: unknown, at: string): number {
   if (value === undefined || value === null) return 0;
-  if (!Number.isSafeInteger(value)) throw new NodeError(`its ${at} is not a whole number`);
+  if (!Number.isSafeInteger(value)) throw failure("AUTOCONF_INVALID", { reason: `its ${at} is not a whole number` });
   return value as number;
 }
 
 function texts(value: unknown, at: string): readonly string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.every((each) => typeof each === "string")) return value;
-  throw new NodeError(`its ${at} is not a list of texts`);
+  throw failure("AUTOCONF_INVALID", { reason: `its ${at} is not a list of texts` });
 }
 
 function urlOf(text: string, at: string): string {
   const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol)) return text;
-  throw new NodeError(`${text} of its ${at} is not an http or https URL`);
+  throw failure("AUTOCONF_INVALID", { reason: `${text} of its ${at} is not an http or https URL` });
 }
 
 function pathOf(text: string, at: string): string {
   if (text.startsWith("/")) return text;
-  throw new NodeError(`${text} of its ${at} does not begin with a slash`);
+  throw failure("AUTOCONF_INVALID", { reason: `${text} of its ${at} does not begin with a slash` });
 }

@@ -1,6 +1,6 @@
 /** The client of an S3 object store. */
 import { createHash, randomUUID } from "node:crypto";
-import { failure, NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { CredentialSource } from "./credentials.ts";
 import { S3Fault } from "./faults.ts";
 import type {
@@ -122,15 +122,15 @@ class S3Objects implements ObjectStore {
     const query = { "list-type": "2", prefix: this.#address.prefix, "max-keys": "1" };
     await this.#requests.run("list", options, (attempt) => attempt.xml({ method: "GET", key: "", query }));
     if ((await this.head(key, options)) !== undefined)
-      throw new NodeError(`${this.name} has an object under every key`);
+      throw failure("OBJECT_STORE_UNFIT", { reason: `${this.name} has an object under every key` });
     await this.putNew(key, first, options);
     try {
       const again = await this.putNew(key, second, options);
       const found = await this.read(key, { start: 1, length: 4 }, options);
       if (again !== "different" || found === undefined || Buffer.compare(found, first.subarray(1)) !== 0) {
-        throw new NodeError(
-          `${this.name} does not honour conditional writes (If-None-Match: *): one host could write over what another has written. Use a store that does`,
-        );
+        throw failure("OBJECT_STORE_UNFIT", {
+          reason: `${this.name} does not honour conditional writes (If-None-Match: *): one host could write over what another has written. Use a store that does`,
+        });
       }
     } finally {
       await this.delete([key], options);
@@ -198,7 +198,9 @@ class S3Objects implements ObjectStore {
     const key = textOf(page, "EncodingType") === "url" ? decoded(text) : text;
     const bytes = Number(textOf(entry, "Size"));
     if (!key.startsWith(this.#address.prefix) || !Number.isSafeInteger(bytes)) {
-      throw new NodeError(`${this.name}: its list contains the unrequested key ${key} with ${bytes} bytes`);
+      throw failure("OBJECT_STORE_FAULT", {
+        reason: `${this.name}: its list contains the unrequested key ${key} with ${bytes} bytes`,
+      });
     }
     const modified = Date.parse(textOf(entry, "LastModified") ?? "");
     return {

@@ -91,7 +91,9 @@ export class CredentialSource {
 function fromEnvironment(environment: Environment): Credentials {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = environment;
   if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) {
-    throw new NodeError("AWS_ACCESS_KEY_ID is set in the environment, AWS_SECRET_ACCESS_KEY is not: set both");
+    throw failure("OBJECT_STORE_CREDENTIALS", {
+      reason: "AWS_ACCESS_KEY_ID is set in the environment, AWS_SECRET_ACCESS_KEY is not: set both",
+    });
   }
   return {
     accessKeyId: AWS_ACCESS_KEY_ID,
@@ -101,9 +103,12 @@ function fromEnvironment(environment: Environment): Credentials {
 }
 
 function raise(file: string, reason: string, cause?: unknown): never {
-  throw new NodeError(
-    `there are no credentials for the object store: ${file}: ${reason}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a file that has them`,
-    { cause },
+  throw failure(
+    "OBJECT_STORE_CREDENTIALS",
+    {
+      reason: `there are no credentials for the object store: ${file}: ${reason}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a file that has them`,
+    },
+    cause,
   );
 }
 

@@ -2,7 +2,7 @@
  * Failed requests: the error that the store returned or the missing response, and whether a retry
  * can help.
  */
-import { failure, NodeError } from "../../../util/errors.ts";
+import { failure, type NodeError } from "../../../util/errors.ts";
 import { retryAfterMs } from "../../../util/retry_after.ts";
 import { parseXml, textOf } from "./xml.ts";
 
@@ -132,8 +132,8 @@ export function errorOf(fault: S3Fault, writes: boolean): NodeError {
   if (fault.isTemporary) return failure("STORE_UNAVAILABLE", { reason: fault.message }, fault);
   const remedy = hasNoRoom(fault) ? "raise the quota of the bucket, or make room in the store" : REMEDIES[fault.code];
   const reason = remedy === undefined ? fault.message : `${fault.message.replace(/\.$/, "")}. Remedy: ${remedy}`;
-  if (!isRefusal(fault)) return new NodeError(reason, { cause: fault });
+  if (!isRefusal(fault)) return failure("OBJECT_STORE_FAULT", { reason }, fault);
   return writes
     ? failure("STORE_READ_ONLY", { reason }, fault)
-    : new NodeError(reason, { kind: "unavailable", cause: fault });
+    : failure("OBJECT_STORE_UNAVAILABLE", { reason }, fault);
 }

@@ -1,6 +1,6 @@
 /** The data of a put request, read in pieces, again for each retry. */
 import { createHash } from "node:crypto";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import type { FileStretch, Payload } from "./objects.ts";
 
 /** Bytes of a file in memory at a time. */
@@ -61,9 +61,10 @@ async function* filePieces({ file, start, length }: FileStretch): AsyncGenerator
 async function readWhole(file: FileStretch["file"], into: Uint8Array, at: number): Promise<Uint8Array> {
   for (let done = 0; done < into.length; ) {
     const read = await file.read([into.subarray(done)], at + done).catch((error: Error) => {
-      throw new NodeError(`cannot read a file to upload: ${error.message}`, { cause: error });
+      throw failure("OBJECT_STORE_FAULT", { reason: `cannot read a file to upload: ${error.message}` }, error);
     });
-    if (read === 0) throw new NodeError(`a file to upload ends ${into.length - done} bytes too early`);
+    if (read === 0)
+      throw failure("OBJECT_STORE_FAULT", { reason: `a file to upload ends ${into.length - done} bytes too early` });
     done += read;
   }
   return into;

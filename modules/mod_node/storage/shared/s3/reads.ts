@@ -3,7 +3,7 @@
  * that need no reading.
  */
 import { createHash } from "node:crypto";
-import { failure, NodeError } from "../../../util/errors.ts";
+import { failure, type NodeError } from "../../../util/errors.ts";
 import { S3Fault } from "./faults.ts";
 import type { ByteRange, Interruptible, ObjectFacts, ObjectStream, ReadOptions, StreamOptions } from "./objects.ts";
 import { type Attempt, hex, isStatus, type Requests } from "./requests.ts";
@@ -145,7 +145,8 @@ export class Reads {
       },
     } as const;
     const response = await attempt.find(request, "get").catch(async (error: unknown) => {
-      if (isStatus(error, 412)) throw new NodeError(`${this.#address.name}${key} was changed while it was read`);
+      if (isStatus(error, 412))
+        throw failure("OBJECT_STORE_FAULT", { reason: `${this.#address.name}${key} was changed while it was read` });
       if (!isStatus(error, 416) || length === undefined) throw error;
       const found = await attempt.find({ method: "HEAD", key: request.key }, "head");
       await found?.drop();
@@ -159,12 +160,16 @@ export class Reads {
     const end = response.status === 206 ? Number(last) + 1 : bytes;
     if (from !== start || !(end <= bytes)) {
       response.end();
-      throw new NodeError(`${this.#requests.transport.describe(request)}: the response is not the requested range`);
+      throw failure("OBJECT_STORE_FAULT", {
+        reason: `${this.#requests.transport.describe(request)}: the response is not the requested range`,
+      });
     }
     if (length !== undefined && end !== start + length) {
       response.end();
       if (end < start + length) throw tooShort(this.#address.name + key, bytes, { start, length });
-      throw new NodeError(`${this.#requests.transport.describe(request)}: the response is longer than requested`);
+      throw failure("OBJECT_STORE_FAULT", {
+        reason: `${this.#requests.transport.describe(request)}: the response is longer than requested`,
+      });
     }
     return { facts: this.#factsOf(key, response, bytes), response };
   }
@@ -181,7 +186,8 @@ export class Reads {
   /** Opens the rest of an object that was opened before. */
   async #openRest(key: string, at: number, end: number, etag: string, options: Interruptible): Promise<Opened> {
     const rest = await this.#requests.run("get", options, (attempt) => this.#open(attempt, key, at, end - at, etag));
-    if (rest === undefined) throw new NodeError(`${this.#address.name}${key} was removed while it was read`);
+    if (rest === undefined)
+      throw failure("OBJECT_STORE_FAULT", { reason: `${this.#address.name}${key} was removed while it was read` });
     return rest;
   }
 

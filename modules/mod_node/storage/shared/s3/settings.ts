@@ -1,5 +1,5 @@
 /** Address, credentials and limits of an S3 store. */
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 
 export interface S3Settings {
   /** `s3://bucket` or `s3://bucket/prefix`. */
@@ -99,14 +99,14 @@ export function s3AddressOf(settings: S3Settings, environment: Environment): S3A
 function parseUrl(url: string): { bucket: string; prefix: string } {
   const [, bucket, path = ""] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/.exec(url) ?? [];
   if (bucket === undefined) {
-    throw new NodeError(
-      `${url} names no bucket: write s3://bucket or s3://bucket/prefix, with the bucket in lower case`,
-    );
+    throw failure("STORE_ADDRESS_INVALID", {
+      reason: `${url} names no bucket: write s3://bucket or s3://bucket/prefix, with the bucket in lower case`,
+    });
   }
   const prefix = path.replace(/\/$/, "");
   // URLs drop path parts that are only dots.
   if (prefix !== "" && prefix.split("/").some((part) => ["", ".", ".."].includes(part))) {
-    throw new NodeError(`${url}: the prefix must not have empty parts, nor . or ..`);
+    throw failure("STORE_ADDRESS_INVALID", { reason: `${url}: the prefix must not have empty parts, nor . or ..` });
   }
   return { bucket, prefix: prefix === "" ? "" : `${prefix}/` };
 }
@@ -114,10 +114,14 @@ function parseUrl(url: string): { bucket: string; prefix: string } {
 function parseEndpoint(text: string): URL {
   const url = URL.parse(text);
   if (url !== null && url.username + url.password !== "") {
-    throw new NodeError("an endpoint has no user and password: access keys come from a file or the environment");
+    throw failure("STORE_ADDRESS_INVALID", {
+      reason: "an endpoint has no user and password: access keys come from a file or the environment",
+    });
   }
   if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "") {
-    throw new NodeError(`${text} is not the endpoint of an object store: write https://host or http://host:port`);
+    throw failure("STORE_ADDRESS_INVALID", {
+      reason: `${text} is not the endpoint of an object store: write https://host or http://host:port`,
+    });
   }
   return url;
 }

@@ -1,7 +1,7 @@
 /** Writes blocks to segments of this host, unless they are already stored and readable. */
 import type { CID } from "multiformats/cid";
 import { identity } from "../../../formats/cid/hashes.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { type BytesLocation, MAX_MULTIHASH } from "../../blockstore/segments/format.ts";
 import type { Block, PutOptions } from "../../blockstore/store.ts";
 import type { ListedCopies } from "./listed_copies.ts";
@@ -89,5 +89,8 @@ const isSame = (one: BytesLocation, other: BytesLocation | undefined): boolean =
 function requireStorable(cid: CID): void {
   const { code, bytes } = cid.multihash;
   if (code !== identity.code && bytes.length <= MAX_MULTIHASH) return;
-  throw new NodeError(`${cid} cannot be stored: its multihash is the block itself, or too long to be a key`);
+  throw failure("BLOCK_NOT_STORABLE", {
+    cid: String(cid),
+    reason: "its multihash is the block itself, or too long to be a key",
+  });
 }

@@ -1,5 +1,5 @@
 /** The tables of a store, and functions that need one round trip each. */
-import { NodeError } from "../../../util/errors.ts";
+import { failure, type NodeError } from "../../../util/errors.ts";
 import type { Sql } from "./connection.ts";
 
 /**
@@ -289,7 +289,10 @@ export async function prepareSchema(sql: Sql, schema: string): Promise<void> {
     if (names !== null) throw inUse(schema, found, names);
     for (let version = found; version < SCHEMA_VERSION; version += 1) {
       const migrate = migrations[version];
-      if (migrate === undefined) throw new NodeError(`schema ${schema} has version ${version}, which no program had`);
+      if (migrate === undefined)
+        throw failure("SCHEMA_UNSUPPORTED", {
+          reason: `schema ${schema} has version ${version}, which no program had`,
+        });
       await tx.unsafe(migrate(s));
     }
     await tx.unsafe(dropFunctions(schema));
@@ -300,12 +303,9 @@ export async function prepareSchema(sql: Sql, schema: string): Promise<void> {
 
 /** Returns the error for a host whose program is older than the tables. */
 export const newer = (schema: string, version: number | string): NodeError =>
-  new NodeError(
-    `schema ${schema} of the database has version ${version}, and this program knows ${SCHEMA_VERSION}: another host has upgraded it with a newer program. Install that version here, too`,
-  );
+  failure("SCHEMA_UNSUPPORTED", {
+    reason: `schema ${schema} of the database has version ${version}, and this program knows ${SCHEMA_VERSION}: another host has upgraded it with a newer program. Install that version here, too`,
+  });
 
 const inUse = (schema: string, version: number, hosts: string): NodeError =>
-  new NodeError(
-    `schema ${schema} of the database has version ${version}, and this program upgrades it to version ${SCHEMA_VERSION} when no host uses it: stop ${hosts}`,
-    { kind: "unavailable" },
-  );
+  failure("SCHEMA_IN_USE", { schema, version, own: SCHEMA_VERSION, hosts });

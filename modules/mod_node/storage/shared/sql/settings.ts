@@ -1,5 +1,5 @@
 /** Address of a database, parsed from its URL, and options of its use. */
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { type SqlTls, takeTls } from "./tls.ts";
 
 export interface SqlAddress {
@@ -58,16 +58,17 @@ export function sqlSettings(text: string): SqlSettings {
   const [, start = "", hosts = "", rest = ""] = form.exec(text) ?? [];
   const first = hosts.split(",")[0] || "localhost";
   if (start === "" || !URL.canParse(start + first + rest)) {
-    throw new NodeError(
-      "the address of the database is postgres://user:password@host:port/database, with %-escapes in user and password",
-    );
+    throw failure("STORE_ADDRESS_INVALID", {
+      reason:
+        "the address of the database is postgres://user:password@host:port/database, with %-escapes in user and password",
+    });
   }
   const url = new URL(start + first + rest);
   const schema = url.searchParams.get("schema") ?? DEFAULT_SCHEMA;
   if (!/^[a-z_][a-z0-9_]{0,47}$/.test(schema)) {
-    throw new NodeError(
-      `schema=${schema}: a schema is up to 48 small letters, digits and _, and does not begin with a digit`,
-    );
+    throw failure("STORE_ADDRESS_INVALID", {
+      reason: `schema=${schema}: a schema is up to 48 small letters, digits and _, and does not begin with a digit`,
+    });
   }
   const tls = takeTls(url);
   const folder = url.searchParams.get("host");

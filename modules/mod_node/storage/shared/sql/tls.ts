@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import type { ConnectionOptions } from "node:tls";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 
 const modes = ["disable", "prefer", "require", "verify-ca", "verify-full"] as const;
 type Mode = (typeof modes)[number];
@@ -29,15 +29,19 @@ export function takeTls({ searchParams }: URL): SqlTls | undefined {
     searchParams.delete(parameter);
     // `system` names the certificate authorities of Node.js, which are the default.
     if (parameter === "sslrootcert" && path === "system") continue;
-    if (!isAbsolute(path)) throw new NodeError(`${parameter}=${path}: the path of a file must be absolute`);
+    if (!isAbsolute(path))
+      throw failure("STORE_ADDRESS_INVALID", { reason: `${parameter}=${path}: the path of a file must be absolute` });
     files[name] = path;
   }
   searchParams.delete("sslmode");
   const mode = modes.find((each) => each === (given ?? "disable"));
-  if (mode === undefined) throw new NodeError(`sslmode=${given}: there are ${modes.join(", ")}`);
+  if (mode === undefined)
+    throw failure("STORE_ADDRESS_INVALID", { reason: `sslmode=${given}: there are ${modes.join(", ")}` });
   if (mode !== "disable") return { mode, files };
   if (Object.keys(files).length === 0) return undefined;
-  throw new NodeError("a certificate for the database needs sslmode=verify-full, verify-ca or require, too");
+  throw failure("STORE_ADDRESS_INVALID", {
+    reason: "a certificate for the database needs sslmode=verify-full, verify-ca or require, too",
+  });
 }
 
 /**

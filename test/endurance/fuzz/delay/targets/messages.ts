@@ -1,5 +1,5 @@
 /**
- * Messages of peers: bitswap, IPNS records, pubsub, and ids and addresses in messages of all
+ * Messages of peers: bitswap, IPNS records, pubsub, and the ids and addresses in messages of all
  * protocols.
  */
 import { RPC } from "@libp2p/gossipsub/message";
@@ -94,7 +94,7 @@ const rpcs: Readonly<Record<string, Make<Uint8Array>>> = {
   "as many fields as may be": (size) => field(3, field(1, filled(Math.min(size, 120_000), 0x12, 0))),
 };
 
-/** As the router does it: its own bounds come on top. */
+/** Reads like the router: its own limits apply in addition. */
 function readRpc(bytes: Uint8Array): void {
   requireBoundedRpc(bytes);
   RPC.decode(bytes);
@@ -104,7 +104,7 @@ const peer = (size: number, addresses: Uint8Array): Uint8Array =>
   many(size, field(8, Buffer.concat([field(1, cid.subarray(0, 34)), addresses])));
 const address = Uint8Array.of(4, 127, 0, 0, 1, 6, 0, 1);
 
-/** Of the DHT. */
+/** Messages of the DHT. */
 const kad: Readonly<Record<string, Make<Uint8Array>>> = {
   "empty peers": (size) => filled(size, 0x42, 0),
   "empty addresses": (size) => field(8, filled(size, 0x12, 0)),
@@ -119,7 +119,7 @@ const kad: Readonly<Record<string, Make<Uint8Array>>> = {
     Buffer.concat([Uint8Array.of(8, 2), field(2, cid), field(9, filled(Math.max(0, size - 128), 0x12, 0))]),
 };
 
-/** As the library does it once it has the bytes, but for its own objects around them. */
+/** Reads like the library once it has the bytes, without its own objects. */
 function readKad(bytes: Uint8Array): void {
   const record = decodeAddProvider(bytes);
   if (record !== undefined) isProvider(record.provider, cid);
@@ -135,7 +135,7 @@ function readPeer(bytes: Uint8Array): void {
   }
 }
 
-/** Messages that this node has, sent to a peer that asks for many. */
+/** Messages of this node to a peer that requests many blocks. */
 function ownMessages(size: number): Uint8Array {
   const message = field(2, Buffer.concat([field(1, cid), field(2, cid), field(4, Uint8Array.of(0x61)), field(5, cid)]));
   return lengthPrefixed(many(size, message));

@@ -1,10 +1,11 @@
-/** Blocks of every codec, and the documents that become blocks. */
+/** Blocks of every codec, and the documents from which blocks are made. */
 import { CID } from "multiformats/cid";
 import { identity } from "multiformats/hashes/identity";
 import { parseHeader } from "#node/content/car/header.ts";
 import { encodedObject } from "#node/content/dag/object/input.ts";
 import { unixfsNode } from "#node/content/unixfs/node.ts";
-import { canonicalCborSteps, decodeCborSteps } from "#node/formats/dag_cbor/value.ts";
+import { decodeCborSteps } from "#node/formats/dag_cbor/value.ts";
+import { canonicalCborSteps } from "#node/formats/dag_cbor/write.ts";
 import { readPbJson } from "#node/formats/dag_json/dag_pb_json.ts";
 import { readDagJsonSteps, readJsonSteps } from "#node/formats/dag_json/read.ts";
 import { writeDagJsonSteps } from "#node/formats/dag_json/write.ts";
@@ -29,7 +30,7 @@ const length32 = (major: number, length: number): Uint8Array => {
   return head;
 };
 
-/** Values of dag-cbor, by what there is much of. */
+/** Values of dag-cbor, by the part that is repeated. */
 export const cbor: Readonly<Record<string, Make<Uint8Array>>> = {
   integers: (size) => bytes(length32(4, size), new Uint8Array(size)),
   "large integers": (size) =>
@@ -74,12 +75,12 @@ function mapOf(size: number, keyOf: (at: number, count: number) => number): Uint
   return bytes(length32(5, count), entries);
 }
 
-/** So many bytes or a few less. */
+/** Makes an identity CID of about this size. */
 function identityCid(size: number): Uint8Array {
   return CID.createV1(0x55, identity.digest(new Uint8Array(Math.max(0, size - 6)).fill(0xa5))).bytes;
 }
 
-/** Documents, by what there is much of. */
+/** Documents, by the part that is repeated. */
 export const json: Readonly<Record<string, Make<Uint8Array>>> = {
   integers: (size) => utf8(`[${repeated("1,", size)}1]`),
   "a long integer": (size) => utf8(repeated("1", size)),

@@ -1,6 +1,6 @@
 /**
- * Requests of the host and of the RPC: heads, queries, forms, bodies in parts, archives,
- * configurations, answers.
+ * Requests to the host and to the RPC: heads, queries, forms, multipart bodies, archives,
+ * configurations and responses.
  */
 import { Readable } from "node:stream";
 import { precondition, rangeApplies } from "#core/http/files/conditions.ts";
@@ -107,7 +107,7 @@ async function call(query: string): Promise<unknown> {
   return found && parse(found, query, { type: "", parts: () => Readable.from([]) });
 }
 
-/** As a socket hands them over. */
+/** Yields pieces as a socket does. */
 async function* pieces(bytes: Uint8Array, length = 64 * KIB): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += length) {
     await new Promise(setImmediate);
@@ -247,7 +247,7 @@ export const requestTargets: readonly Target[] = [
     10 * MIB,
     queries,
     formdecode,
-    "formdecode gives its result at once: http_max_content_size is its bound",
+    "formdecode returns its result at once: http_max_content_size limits its input",
   ),
   target("text for pages and logs", HEAD, values, (text) => [escape_html(text), printable(text)]),
   target("queries of the RPC", HEAD, queries, call),
@@ -268,6 +268,6 @@ export const requestTargets: readonly Target[] = [
     { dots: (size) => repeated("a.", size), "one key": (size) => repeated("a", size) },
     (path) => [getAt({}, path), setAt({}, path, 1)],
   ),
-  target("answers as JSON", BLOCK, listed, goJson),
-  target("answers as XML", BLOCK, listed, (value) => toXml(value, "any")),
+  target("responses as JSON", BLOCK, listed, goJson),
+  target("responses as XML", BLOCK, listed, (value) => toXml(value, "any")),
 ];

@@ -1,6 +1,5 @@
 /**
- * Texts of CIDs, peer ids, addresses and paths, as they come in arguments, configurations, records
- * and messages.
+ * Texts of CIDs, peer ids, addresses and paths in arguments, configurations, records and messages.
  */
 import { multiaddr } from "@multiformats/multiaddr";
 import { identity } from "multiformats/hashes/identity";
@@ -17,13 +16,13 @@ import { parseDuration } from "#node/util/go/duration.ts";
 import { quote } from "#node/util/go/text.ts";
 import { HEAD, KIB, type Make, MIB, repeated, type Target, target } from "../target.ts";
 
-/** Of each way to encode one base: the others of its kind go the same way. */
+/** One base for each way of encoding. The others of its kind use the same code. */
 const kinds = ["0", "f", "b", "C", "k", "z", "Z", "M", "u"];
 
-/** Digits that every base has but that of zeros and ones. */
+/** Digits that exist in every base except binary. */
 const digits = (prefix: string) => (prefix === "0" ? "10" : "2a");
 
-/** Digits, zeros, padding and what is no digit, behind the prefix. */
+/** Digits, zeros, padding and invalid digits after the prefix. */
 export const encoded: Readonly<Record<string, Make<string>>> = Object.fromEntries(
   bases
     .filter(({ prefix }) => kinds.includes(prefix))

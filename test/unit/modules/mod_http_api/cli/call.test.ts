@@ -7,7 +7,7 @@ import { Sandbox } from "./support.ts";
 const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 
 describe("a command without a daemon", () => {
-  test("works on the repo itself", async () => {
+  test("a command without a daemon works on the repo itself", async () => {
     await using sandbox = await Sandbox.withRepo();
     await writeFile(join(sandbox.folder, "hello"), "hello\n");
     assert.equal(await sandbox.does(["add", "hello"]), `added ${hello} hello\n`);
@@ -19,7 +19,7 @@ describe("a command without a daemon", () => {
     assert.ok(!(await readdir(sandbox.repo)).some((name) => name === "api" || name === "repo.lock"));
   });
 
-  test("that needs a network fails with that message", async () => {
+  test("a command that needs a network fails with that message without a daemon", async () => {
     await using sandbox = await Sandbox.withRepo();
     const { code, stderr } = await sandbox.node(["swarm", "peers"]);
     assert.equal(code, 1);
@@ -27,7 +27,7 @@ describe("a command without a daemon", () => {
     assert.deepEqual(await sandbox.node(["shutdown"]), { code: 1, stdout: "", stderr: "Error: daemon not running\n" });
   });
 
-  test("that needs no repo works without one, and other commands report the missing repo", async () => {
+  test("a command that needs no repo works without one, and other commands report the missing repo", async () => {
     await using sandbox = await Sandbox.make();
     assert.equal(await sandbox.does(["version"]), "ipfs version 0.9.0\n");
     assert.equal(await sandbox.does(["--version"]), "ipfs version 0.9.0\n");
@@ -38,13 +38,13 @@ describe("a command without a daemon", () => {
     assert.deepEqual(await readdir(sandbox.folder), []);
   });
 
-  test("appears in its help by the name that was typed", async () => {
+  test("the help of a command has the name that was typed", async () => {
     await using sandbox = await Sandbox.withRepo();
     assert.match(await sandbox.does(["add", "--help"]), /^Usage: modhost node add /);
     assert.match(await sandbox.does(["pin"]), /^Usage: modhost node pin COMMAND/);
   });
 
-  test("is refused when it does not exist", async () => {
+  test("an unknown command is refused", async () => {
     await using sandbox = await Sandbox.withRepo();
     const { code, stderr } = await sandbox.node(["nonsense"]);
     assert.deepEqual([code, stderr], [1, "Error: There is no command nonsense\n"]);

@@ -5,7 +5,7 @@ import { Sandbox } from "./support.ts";
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
 describe("files chroot", () => {
-  test("replaces a lost root of the files, and prints how to go back", async () => {
+  test("files chroot replaces a lost root of the files, and prints how to go back", async () => {
     await using sandbox = await Sandbox.withRepo();
     await sandbox.does(["files", "mkdir", "/kept"]);
     const root = (await sandbox.does(["files", "stat", "--hash", "/"])).trim();
@@ -19,7 +19,7 @@ describe("files chroot", () => {
     assert.match(refused.stderr, /add --confirm/);
 
     const printed = await sandbox.does(["files", "chroot", "--confirm"]);
-    assert.ok(printed.includes(`was ${root} and is ${emptyDirectory} now`), printed);
+    assert.ok(printed.includes(`was ${root} and is now ${emptyDirectory}`), printed);
     assert.ok(printed.includes(`files chroot --confirm ${root}`), printed);
     assert.equal(await sandbox.does(["files", "ls", "/"]), "");
 
@@ -31,7 +31,7 @@ describe("files chroot", () => {
     assert.match(missing.stderr, new RegExp(`${root} is not in this repo`));
   });
 
-  test("shows its help, and leaves the other files commands alone", async () => {
+  test("files chroot shows its help, and leaves the other files commands alone", async () => {
     await using sandbox = await Sandbox.make();
     assert.match(await sandbox.does(["files", "chroot", "--help"]), /^Usage: modhost node files chroot \[CID\]/);
     assert.match(await sandbox.does(["files", "--help"]), /^Usage: modhost node files COMMAND/);

@@ -21,7 +21,7 @@ async function taken() {
 }
 
 describe("a launcher that knows IPFS_PATH, the file api and the printed lines", () => {
-  test("creates a repo, starts the daemon on it, uses it, and stops it", async () => {
+  test("a launcher creates a repo, starts the daemon on it, uses it, and stops it", async () => {
     await using sandbox = await Sandbox.make();
     const made = await sandbox.done(["init", "--profile", "test"]);
     assert.match(
@@ -53,7 +53,7 @@ describe("a launcher that knows IPFS_PATH, the file api and the printed lines", 
     assert.deepEqual(await readdir(sandbox.folder), ["repo"]);
   });
 
-  test("reads the swarm addresses before the address of the API", async () => {
+  test("a launcher reads the swarm addresses before the address of the API", async () => {
     await using sandbox = await Sandbox.withRepo();
     const daemon = await sandbox.serve([]);
     const swarm = /^Swarm (listening on|announcing) (\/ip4\/127\.0\.0\.1\/tcp\/\d+|\/p2p-circuit)$/;
@@ -68,7 +68,7 @@ describe("a launcher that knows IPFS_PATH, the file api and the printed lines", 
     assert.deepEqual((await daemon.stop()).stderr, "");
   });
 
-  test("can name a folder without a repo, with --init", async () => {
+  test("a launcher can name a folder without a repo, with --init", async () => {
     await using sandbox = await Sandbox.make();
     const daemon = await sandbox.serve(["--init", "--init-profile=test,lowpower", "--offline", "--migrate=true"]);
     assert.match(daemon.lines().join("\n"), /^generating ED25519 keypair\.\.\.done\npeer identity: /);
@@ -83,7 +83,7 @@ describe("a launcher that knows IPFS_PATH, the file api and the printed lines", 
 
 describe("the end of a daemon", () => {
   for (const signal of ["SIGINT", "SIGHUP"] as const) {
-    test(`follows ${signal}, and a second signal does not disturb it`, async () => {
+    test(`the daemon ends after ${signal}, and a second signal does not disturb it`, async () => {
       await using sandbox = await Sandbox.withRepo();
       const daemon = await sandbox.daemon();
       daemon.kill(signal);
@@ -94,7 +94,7 @@ describe("the end of a daemon", () => {
     });
   }
 
-  test("follows the command shutdown, without further output", async () => {
+  test("the daemon ends after the command shutdown, without further output", async () => {
     await using sandbox = await Sandbox.withRepo();
     const daemon = await sandbox.daemon();
     assert.equal((await call(urlOf(await sandbox.api()), "shutdown")).status, 200);
@@ -104,7 +104,7 @@ describe("the end of a daemon", () => {
     assert.equal(await sandbox.api(), undefined);
   });
 
-  test("ends endless calls and calls that wait for blocks of peers, and cuts off no other", async () => {
+  test("the end of a daemon ends endless calls and calls that wait for blocks of peers, and cuts off no other", async () => {
     await using sandbox = await Sandbox.withRepo();
     const daemon = await sandbox.serve(["--enable-pubsub-experiment"]);
     const url = urlOf(await sandbox.api());
@@ -126,7 +126,7 @@ describe("the end of a daemon", () => {
     await bodies;
   });
 
-  test("by kill -9 leaves nothing behind that hinders the next daemon", async () => {
+  test("kill -9 of a daemon leaves nothing behind that hinders the next daemon", async () => {
     await using sandbox = await Sandbox.withRepo();
     const daemon = await sandbox.daemon();
     const previous = await sandbox.api();
@@ -140,7 +140,7 @@ describe("the end of a daemon", () => {
 });
 
 describe("the addresses of a daemon", () => {
-  test("come from the config: lists, free ports and sockets; the file api has the first one", async () => {
+  test("the addresses of a daemon come from the config: lists, free ports and sockets; the file api has the first one", async () => {
     await using elsewhere = await Sandbox.make();
     const socket = join(elsewhere.folder, "api.sock");
     const one = "/ip4/127.0.0.1/tcp/0";
@@ -182,7 +182,7 @@ describe("the addresses of a daemon", () => {
     await daemon.stop();
   });
 
-  test("may be empty for the gateway, and clients see a wildcard as loopback", async () => {
+  test("the address of the gateway may be empty, and clients see a wildcard as loopback", async () => {
     await using sandbox = await Sandbox.withRepo({ "Addresses.API": "/ip4/0.0.0.0/tcp/0", "Addresses.Gateway": [] });
     const daemon = await sandbox.serve();
     const printed = daemon.lines().find((line) => line.startsWith("API server")) ?? "";
@@ -196,7 +196,7 @@ describe("the addresses of a daemon", () => {
     ["Addresses.API", "serveHTTPApi"],
     ["Addresses.Gateway", "serveHTTPGateway"],
   ] as const) {
-    test(`are refused if an address of ${key} is in use`, async () => {
+    test(`a daemon does not start if an address of ${key} is in use`, async () => {
       const { port, free } = await taken();
       await using sandbox = await Sandbox.withRepo({ [key]: `/ip4/127.0.0.1/tcp/${port}` });
       const address = `/ip4/127.0.0.1/tcp/${port}`;
@@ -209,7 +209,7 @@ describe("the addresses of a daemon", () => {
     });
   }
 
-  test("are refused if one is not a TCP port or a Unix socket", async () => {
+  test("a daemon does not start if an address is not a TCP port or a Unix socket", async () => {
     await using sandbox = await Sandbox.withRepo({ "Addresses.API": "/ip4/127.0.0.1/udp/5001" });
     await assert.rejects(sandbox.serve(), {
       message: /^serveHTTPApi: invalid API address: "\/ip4\/127\.0\.0\.1\/udp\/5001" \(err: /,
@@ -218,7 +218,7 @@ describe("the addresses of a daemon", () => {
 });
 
 describe("a daemon does not start", () => {
-  test("on a repo that another daemon uses, which keeps running", async () => {
+  test("a daemon does not start on a repo that another daemon uses, which keeps running", async () => {
     await using sandbox = await Sandbox.withRepo();
     const daemon = await sandbox.serve();
     const { code, stdout, stderr } = await sandbox.run(["daemon", "--offline"]);
@@ -231,7 +231,7 @@ describe("a daemon does not start", () => {
     await daemon.stop();
   });
 
-  test("without a repo", async () => {
+  test("a daemon does not start without a repo", async () => {
     await using sandbox = await Sandbox.make();
     const { code, stdout, stderr } = await sandbox.run(["daemon"]);
     assert.equal(code, 1);
@@ -239,7 +239,7 @@ describe("a daemon does not start", () => {
     assert.equal(stderr, `Error: no IPFS repo found in ${sandbox.repo}.\nplease run: 'ipfs init'\n`);
   });
 
-  test("on an invalid config, and names the file", async () => {
+  test("a daemon does not start on an invalid config, and names the file", async () => {
     await using sandbox = await Sandbox.withRepo();
     const file = join(sandbox.repo, "config");
     await writeFile(file, '{ "Identity": ');
@@ -249,7 +249,7 @@ describe("a daemon does not start", () => {
     assert.ok(!(await readdir(sandbox.repo)).includes("repo.lock"));
   });
 
-  test("on a repo of an older format", async () => {
+  test("a daemon does not start on a repo of an older format", async () => {
     await using sandbox = await Sandbox.withRepo();
     await writeFile(join(sandbox.repo, "version"), "10\n");
     const { code, stdout, stderr } = await sandbox.run(["daemon", "--offline", "--migrate=true"]);
@@ -258,7 +258,7 @@ describe("a daemon does not start", () => {
     assert.match(stderr, /^Error: ipfs repo needs migration: /);
   });
 
-  test("with contradictory, unsupported or unknown flags", async () => {
+  test("a daemon does not start with contradictory, unsupported or unknown flags", async () => {
     await using sandbox = await Sandbox.withRepo();
     for (const [args, reason] of [
       [["--routing=nonsense"], /^unrecognized routing option: nonsense$/],

@@ -49,7 +49,7 @@ describe("the doctor finds", () => {
     assert.doesNotMatch(await found(), /^metadata:/m);
     const file = `${metadata}.copy`;
     await writeFile(file, (await readFile(file, "utf8")).replace("pins/a", "pins/b"));
-    assert.match(await found(), /^metadata: warning: .*could not be put back.*its checksum does not fit/m);
+    assert.match(await found(), /^metadata: warning: .*could not be restored.*its checksum does not fit/m);
     await writeFile(file, "");
     assert.match(await found(), /^metadata: warning: .*its end is missing/m);
   });
@@ -60,14 +60,14 @@ describe("the doctor finds", () => {
     await writeFile(join(blocks, "lost+found", "00000003.car-0-7-x"), "damaged");
     assert.match(
       await found(),
-      /^damaged blocks: warning: 1 damaged pieces of segments \(7 B\) .*segments\/lost\+found/m,
+      /^damaged blocks: warning: 1 damaged parts of segments \(7 B\) .*segments\/lost\+found/m,
     );
     await writeFile(join(metadata, "data.mdb"), "of some length");
     const full = await found(undefined, 5);
-    assert.match(full, /^repo space: warning: 5 B are free where .*segments is/m);
-    assert.match(full, /^repo space: warning: .*metadata has 14 B, and only 5 B are free for the copy/m);
+    assert.match(full, /^repo space: warning: Only 5 B are free at .*segments/m);
+    assert.match(full, /^repo space: warning: .*metadata has 14 B, but only 5 B are free for the copy/m);
     await writeFile(join(repo, "copied-from"), "s3://bucket/content");
-    assert.match(await found(), /^repo: problem: The repo .* is half of a copy of s3:\/\/bucket\/content/m);
+    assert.match(await found(), /^repo: problem: The repo .* is an incomplete copy of s3:\/\/bucket\/content/m);
   });
 
   test("an abandoned lease and a lease of another process, but not the lease of the server itself", async (t) => {
@@ -75,13 +75,16 @@ describe("the doctor finds", () => {
     const lease = join(repo, "repo.lease");
     const own = await ownLease(repo, "");
     await writeFile(lease, JSON.stringify(own));
-    assert.match(await found(), /^repo lock: warning: .* is held by process \d+, which is no server/m);
+    assert.match(await found(), /^repo lock: warning: .* is locked by process \d+, which is not a server/m);
     assert.doesNotMatch(await found({ pid: process.pid }), /^repo lock/m);
     assert.match(await found({ pid: Number(`${process.pid}1`) }), /^repo lock/m, "the number is compared whole");
     await writeFile(lease, JSON.stringify({ ...own, began: "another time" }));
-    assert.match(await found(), /^repo lock: warning: .* is of process \d+, which has ended without giving it back/m);
+    assert.match(
+      await found(),
+      /^repo lock: warning: .* belongs to process \d+, which has ended without releasing it/m,
+    );
     await writeFile(lease, JSON.stringify({ ...own, host: "elsewhere", machine: "m", boot: "b", space: "s" }));
-    assert.match(await found(), /is held by process \d+ of elsewhere/);
+    assert.match(await found(), /is locked by process \d+ of elsewhere/);
     const before = Date.now() / 1000 - 600;
     await utimes(lease, before, before);
     assert.match(await found(), /process \d+ of elsewhere, another host, which has not renewed it since/);

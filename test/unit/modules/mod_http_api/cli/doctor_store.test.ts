@@ -79,11 +79,11 @@ test("a role without rights, tables of another version, and objects of another s
   }
   assert.match(
     await found(data, { ...settings, s3: other.settings.s3 }),
-    /^shared objects: problem: The objects are those of the store \S+, and the database is that of \S+ -> correct s3 or sql/m,
+    /^shared objects: problem: The objects belong to the store \S+, but the database belongs to \S+ -> correct s3 or sql/m,
   );
   assert.match(
     await found(data, { ...settings, s3: `${settings.s3}-none` }),
-    /^shared objects: problem: .*are not there/m,
+    /^shared objects: problem: .*do not exist/m,
   );
 
   const admin = postgres(sql.url(), { max: 1, onnotice: () => {} });
@@ -99,7 +99,7 @@ test("a role without rights, tables of another version, and objects of another s
   await admin.unsafe("alter role reader set default_transaction_read_only = on");
   assert.match(
     await found(data, asReader),
-    /^shared database: problem: The database takes no writes: default_transaction_read_only is on -> set it to off/m,
+    /^shared database: problem: The database accepts no writes: default_transaction_read_only is on -> set it to off/m,
   );
   await admin.unsafe(`update ${schema}.version set version = 99`);
   assert.match(
@@ -139,16 +139,19 @@ test("a full disk, keys that this host lacks, a vanished host, and a partly copi
   );
   assert.match(
     await found(join(data, "twin"), settings),
-    /^shared hosts: problem: a and b have one identity, \S+: .*-> stop one of the hosts/m,
+    /^shared hosts: problem: a and b have the same identity, \S+: .*-> stop one of the hosts/m,
   );
   const text = await found(data, settings, { free: GIB });
-  assert.match(text, /^shared cache: warning: .* may take 10\.7 GB, has 0 B, and only 1\.1 GB are free -> make room/m);
-  assert.match(text, /^shared keys: warning: Hosts have 1 key for names in common.*-> set keys_secret/m);
-  assert.match(text, /^shared hosts: warning: The session of the host lost \(Qm1\) has been over for \d+ s/m);
+  assert.match(
+    text,
+    /^shared cache: warning: .* may grow to 10\.7 GB, has 0 B, and only 1\.1 GB are free -> make room/m,
+  );
+  assert.match(text, /^shared keys: warning: Hosts share 1 key for names.*-> set keys_secret/m);
+  assert.match(text, /^shared hosts: warning: The session of the host lost \(Qm1\) ended \d+ s ago/m);
   assert.match(text, /^shared hosts: warning: Only a part of the repo \/srv\/repo/m);
   assert.doesNotMatch(await found(data, { ...settings, keys_secret }), /^shared keys/m);
   const secret = await found(data, { ...settings, keys_secret: wrong });
-  assert.match(secret, /^shared keys: problem: .*-> keys_secret of node_store is the same file on every host/m);
+  assert.match(secret, /^shared keys: problem: .*-> use the same file for keys_secret of node_store on every host/m);
   assert.match(secret, /^shared keys: warning: Other users can read .*wrong -> chmod 600/m);
 });
 

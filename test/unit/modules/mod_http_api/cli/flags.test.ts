@@ -18,7 +18,7 @@ describe("publish and subscribe", () => {
     ["--enable-pubsub-experiment", true, false],
     ["--enable-namesys-pubsub", true, true],
   ] as const) {
-    test(`with ${flag ?? "neither flag"}: ${on ? "on" : "off"}, for names ${names ? "too" : "not"}`, async () => {
+    test(`pubsub with ${flag ?? "neither flag"}: ${on ? "on" : "off"}, for names ${names ? "too" : "not"}`, async () => {
       await using sandbox = await Sandbox.withRepo();
       const daemon = await sandbox.serve(flag === undefined ? [] : [flag]);
       const [topics, state] = await states(sandbox);
@@ -41,24 +41,24 @@ test("--routing overrides the config without changing the file", async () => {
   await daemon.stop();
 });
 
-describe("a republish period out of bounds is allowed if debugging is requested", () => {
+describe("a republish period out of bounds", () => {
   const period = { "Ipns.RepublishPeriod": "40s" };
 
-  test("by the flag -D", async () => {
+  test("a republish period out of bounds is allowed with the flag -D", async () => {
     await using sandbox = await Sandbox.withRepo(period);
     const daemon = await sandbox.serve(["-D"]);
     await daemon.stop();
   });
 
   for (const env of [{ DEBUG: "T" }, { IPFS_LOGGING: "debug" }]) {
-    test(`by ${Object.keys(env)}`, async () => {
+    test(`a republish period out of bounds is allowed with the variable ${Object.keys(env)}`, async () => {
       await using sandbox = await Sandbox.withRepo(period);
       const daemon = await sandbox.daemon([], env);
       assert.equal((await daemon.stop()).code, 0);
     });
   }
 
-  test("and by nothing else", async () => {
+  test("a republish period out of bounds is refused otherwise", async () => {
     await using sandbox = await Sandbox.withRepo(period);
     const { code, stderr } = await sandbox.run(["daemon"], { env: { DEBUG: "libp2p:*" } });
     assert.equal(code, 1);

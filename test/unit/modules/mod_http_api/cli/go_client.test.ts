@@ -1,5 +1,5 @@
 /**
- * Runs the command line of the reference against its own daemon and against ours. The same words
+ * Runs the command line of go-ipfs against its own daemon and against ours. The same words
  * have the same outcome.
  */
 import assert from "node:assert/strict";
@@ -66,9 +66,9 @@ async function outcomes(sandbox: Sandbox, program: string) {
   return results;
 }
 
-const skip = reference === undefined && "GO_IPFS does not name the reference's program";
+const skip = reference === undefined && "GO_IPFS does not name the program of go-ipfs";
 
-test("the reference's command line gets the same results from this daemon as from its own", { skip }, async () => {
+test("the command line of go-ipfs gets the same results from this daemon as from its own", { skip }, async () => {
   const program = reference as string;
   await using own = await Sandbox.withRepo();
   await using theirs = await Sandbox.make(program);
@@ -76,7 +76,7 @@ test("the reference's command line gets the same results from this daemon as fro
   assert.deepEqual(await outcomes(own, program), await outcomes(theirs, program));
 });
 
-test("a repo of the reference is served, and the reference cannot open it meanwhile", { skip }, async () => {
+test("a repo of go-ipfs is served, and go-ipfs cannot open it meanwhile", { skip }, async () => {
   await using theirs = await Sandbox.make(reference as string);
   await theirs.done(["init", "--profile=test"]);
   await theirs.done(["add", "-Q"], { stdin: "hello\n" });
@@ -106,7 +106,7 @@ test("a repo of the reference is served, and the reference cannot open it meanwh
   await again.stop();
 });
 
-test("the reference's command line connects through a Unix socket", { skip }, async () => {
+test("the command line of go-ipfs connects through a Unix socket", { skip }, async () => {
   await using folder = await Sandbox.make();
   const socket = join(folder.folder, "api.sock");
   await using own = await Sandbox.withRepo({ "Addresses.API": ["/ip4/127.0.0.1/tcp/0", `/unix${socket}`] });

@@ -5,7 +5,7 @@ import { table } from "#modules/mod_http_api/commands/index.ts";
 import { Sandbox } from "./support.ts";
 
 describe("modhost node: help", () => {
-  test("lists every command and group once, under the headings of the reference", async () => {
+  test("the help of modhost node lists every command and group once, under the headings of go-ipfs", async () => {
     await using sandbox = await Sandbox.make();
     const help = await sandbox.does(["--help"]);
     const headings = [...help.matchAll(/^([A-Z][a-z]+(?: [a-z]+)? commands):$/gm)].map(([, title]) => title);
@@ -23,7 +23,7 @@ describe("modhost node: help", () => {
     assert.match(help, /^Basic commands:\n {2}init .*\n {2}add PATH\.\.\. /m);
   });
 
-  test("is the same for help, for --help, and without any word", async () => {
+  test("the help of modhost node is the same for help, for --help, and without any word", async () => {
     await using sandbox = await Sandbox.make();
     const help = await sandbox.does(["help"]);
     assert.equal(help, await sandbox.does(["--help"]));
@@ -46,7 +46,7 @@ describe("modhost node: help", () => {
     });
   }
 
-  test("on an unknown command is refused with the nearest known one", async () => {
+  test("the help on an unknown command is refused with the nearest known one", async () => {
     await using sandbox = await Sandbox.make();
     const { code, stderr } = await sandbox.node(["help", "catt"]);
     assert.deepEqual([code, stderr], [1, "Error: There is no command catt: did you mean cat?\n"]);

@@ -7,7 +7,7 @@ import { Sandbox } from "./support.ts";
 const configOf = async (repo: string) => JSON.parse(await readFile(join(repo, "config"), "utf8"));
 
 describe("init", () => {
-  test("without a profile creates the same config as the reference", async () => {
+  test("init without a profile creates the same config as go-ipfs", async () => {
     await using sandbox = await Sandbox.make();
     await sandbox.does(["init"]);
     const { Addresses, Bootstrap, Discovery } = await configOf(sandbox.repo);
@@ -19,7 +19,7 @@ describe("init", () => {
     assert.equal(await readFile(join(sandbox.repo, "version"), "utf8"), "11\n");
   });
 
-  test("applies several profiles, and finds the folder by each option and variable that can name it", async () => {
+  test("init applies several profiles, and finds the folder by each option and variable that can name it", async () => {
     await using sandbox = await Sandbox.make();
     for (const [name, args, env] of [
       ["one", ["-p", "test,lowpower", "--repo-dir", "one"], {}],
@@ -33,7 +33,7 @@ describe("init", () => {
     }
   });
 
-  test("at the level 0.43 leaves out the keys that keep Kubo 0.43 from starting", async () => {
+  test("init at the level 0.43 leaves out the keys that keep Kubo 0.43 from starting", async () => {
     await using sandbox = await Sandbox.make();
     await sandbox.does(["init"], { env: { MODHOST_API_LEVEL: "0.43" } });
     const { Experimental, Provider, Reprovider } = await configOf(sandbox.repo);
@@ -43,7 +43,7 @@ describe("init", () => {
     assert.equal("AcceleratedDHTClient" in (await configOf(sandbox.repo)).Experimental, false, "it stays away");
   });
 
-  test("creates RSA keys", async () => {
+  test("init creates RSA keys", async () => {
     await using sandbox = await Sandbox.make();
     const printed = await sandbox.does(["init", "-a", "rsa", "--bits=2048"]);
     assert.match(printed, /^generating 2048-bit RSA keypair\.\.\.done\npeer identity: Qm/);
@@ -52,7 +52,7 @@ describe("init", () => {
     assert.equal(await sandbox.does(["id", "-f", "<id>"]), id);
   });
 
-  test("adopts a config with its identity", async () => {
+  test("init adopts a config with its identity", async () => {
     await using sandbox = await Sandbox.withRepo({ "Routing.Type": "none" });
     const given = join(sandbox.repo, "config");
     assert.equal(
@@ -64,7 +64,7 @@ describe("init", () => {
     assert.deepEqual(copy, previous);
   });
 
-  test("does not touch an existing repo", async () => {
+  test("init does not touch an existing repo", async () => {
     await using sandbox = await Sandbox.withRepo();
     const before = await readFile(join(sandbox.repo, "config"), "utf8");
     const { code, stderr, stdout } = await sandbox.node(["init"]);
@@ -76,7 +76,7 @@ describe("init", () => {
     assert.equal(await readFile(join(sandbox.repo, "config"), "utf8"), before);
   });
 
-  test("refuses invalid options, and then creates nothing", async () => {
+  test("init refuses invalid options, and then creates nothing", async () => {
     await using sandbox = await Sandbox.make();
     for (const [args, reason] of [
       [["-p", "test,nonsense"], "invalid configuration profile: nonsense"],

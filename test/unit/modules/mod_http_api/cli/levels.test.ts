@@ -39,19 +39,19 @@ for (const [level, version] of [
   }
 
   describe(`modhost node at the level ${level}`, () => {
-    test("works with a daemon", async () => {
+    test("every command works with a daemon", async () => {
       await using sandbox = await Sandbox.withRepo();
       await sandbox.serve(["--offline"], { ...env, MODHOST_NODE_AGENT: "kubo/0.43.0" });
       await goesThrough(sandbox);
       assert.equal(await sandbox.does(["id", "-f", "<aver>"]), "kubo/0.43.0");
     });
 
-    test("works without one, as the daemon would", async () => {
+    test("every command works without a daemon as it does with one", async () => {
       await using sandbox = await Sandbox.withRepo();
       await goesThrough(sandbox);
     });
 
-    test("lists the options of its level, and marks those that came with the other", async () => {
+    test("the help lists the options of its level, and marks those that came with the other", async () => {
       await using sandbox = await Sandbox.make();
       const help = async (...words: string[]) => (await sandbox.node([...words, "--help"], { env })).stdout;
       const put = await help("block", "put");

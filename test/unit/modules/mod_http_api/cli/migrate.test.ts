@@ -7,7 +7,7 @@ import { Sandbox } from "./support.ts";
 const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 
 describe("migrate", () => {
-  test("copies a repo to flatfs and back, and reports the amount", async () => {
+  test("migrate copies a repo to flatfs and back, and reports the amount", async () => {
     await using sandbox = await Sandbox.withRepo();
     await sandbox.does(["add", "-Q"], { stdin: "hello\n" });
     const id = await sandbox.does(["id", "-f", "<id>"]);
@@ -21,7 +21,7 @@ describe("migrate", () => {
     assert.ok((await readdir(join(sandbox.folder, "flat"))).includes("blocks"));
   });
 
-  test("leaves no locks when it is interrupted, and continues when it is run again", async () => {
+  test("migrate leaves no locks when it is interrupted, and continues when it is run again", async () => {
     await using sandbox = await Sandbox.withRepo();
     const stdin = Array.from({ length: 2000 }, (_, at) => String(at).padStart(32, "0")).join("");
     const cid = await sandbox.does(["add", "-Q", "--chunker=size-32"], { stdin });
@@ -31,7 +31,7 @@ describe("migrate", () => {
     child.kill("SIGINT");
     child.kill("SIGINT");
     const { code, stderr } = await child.ended;
-    assert.deepEqual([code, stderr], [130, "Interrupted. The same command goes on from here.\n"]);
+    assert.deepEqual([code, stderr], [130, "Interrupted. Run the same command again to continue.\n"]);
     for (const repo of ["repo", "flat"]) {
       assert.ok(!(await readdir(join(sandbox.folder, repo))).includes("repo.lock"), repo);
     }
@@ -40,7 +40,7 @@ describe("migrate", () => {
     assert.equal(await sandbox.does(["-c", "flat", "cat", cid.trim()]), stdin);
   });
 
-  test("refuses a missing repo, a folder in use, and an unknown kind", async () => {
+  test("migrate refuses a missing repo, a folder in use, and an unknown kind", async () => {
     await using sandbox = await Sandbox.withRepo();
     const reasons: string[] = [];
     for (const args of [["nothing", "to"], ["repo", "repo"], ["--kind=other", "repo", "to"], ["repo"]]) {

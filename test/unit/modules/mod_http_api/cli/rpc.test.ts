@@ -39,7 +39,7 @@ async function tree(name: string): Promise<void> {
 }
 
 describe("rpc: the server", () => {
-  test("is found by the file api of the repo", async () => {
+  test("the server is found by the file api of the repo", async () => {
     const found = await rpc(["version", "-n"], { address: undefined, env: { IPFS_PATH: join(host.folder, "repo") } });
     assert.deepEqual(found, { code: 0, stdout: "0.9.0\n", stderr: "" });
     const configured = await rpc(["version", "-n"], {
@@ -49,12 +49,12 @@ describe("rpc: the server", () => {
     assert.equal(configured.stdout, "0.9.0\n");
   });
 
-  test("can be named by a multiaddress", async () => {
+  test("the server can be named by a multiaddress", async () => {
     const { port } = new URL(api);
     assert.equal((await rpc(["version", "-n"], { address: `/ip4/127.0.0.1/tcp/${port}` })).stdout, "0.9.0\n");
   });
 
-  test("that does not know the host name explains that in one line, with a remedy", async () => {
+  test("a server that does not know the host name explains that in one line, with a remedy", async () => {
     const named = await createTestHost({
       config: { modules_enabled: ["http", "http_api", "http_errors"], hosts: { localhost: {} } },
     });
@@ -64,7 +64,7 @@ describe("rpc: the server", () => {
       assert.deepEqual([code, stdout], [1, ""]);
       assert.match(
         stderr,
-        /^modhost: .* 404 Not Found: Unknown host: 127\.0\.0\.1:\d+; name 127\.0\.0\.1 in its option hosts, or --api .*\n$/,
+        /^modhost: .* 404 Not Found: Unknown host: 127\.0\.0\.1:\d+; add 127\.0\.0\.1 to its option hosts, or use --api .*\n$/,
       );
       assert.equal((await rpc(["version", "-n"], { address: `http://localhost:${port}` })).stdout, "0.9.0\n");
     } finally {
@@ -72,30 +72,30 @@ describe("rpc: the server", () => {
     }
   });
 
-  test("that redirects callers elsewhere reports the address", async () => {
+  test("a server that redirects callers elsewhere reports the address", async () => {
     const away = createServer((_request, response) => response.writeHead(308, { Location: "https://there:1/x" }).end());
     await new Promise<void>((done) => away.listen(0, "127.0.0.1", done));
     try {
       const { port } = away.address() as AddressInfo;
       const { code, stderr } = await rpc(["id"], { address: `http://127.0.0.1:${port}` });
       assert.equal(code, 1);
-      assert.match(stderr, /takes calls at https:\/\/there:1 alone: --api https:\/\/there:1\n$/);
+      assert.match(stderr, /only accepts calls at https:\/\/there:1: use --api https:\/\/there:1\n$/);
     } finally {
       away.close();
     }
   });
 
-  test("is named with the source of its address if it is unreachable", async () => {
+  test("an unreachable server is named with the source of its address", async () => {
     const { code, stderr } = await rpc(["id"], { address: "http://127.0.0.1:1" });
     assert.equal(code, 1);
-    assert.match(stderr, /No server answers at http:\/\/127\.0\.0\.1:1 \(from --api\): .*ECONNREFUSED/);
+    assert.match(stderr, /No server responds at http:\/\/127\.0\.0\.1:1 \(from --api\): .*ECONNREFUSED/);
   });
 
-  test("can be named by host and port", async () => {
+  test("the server can be named by host and port", async () => {
     assert.equal((await rpc(["version", "-n"], { address: new URL(api).host })).stdout, "0.9.0\n");
   });
 
-  test("is the one of the repo that --config names, before or after the command, whatever $IPFS_PATH says", async () => {
+  test("the server is the one of the repo that --config names, before or after the command, whatever $IPFS_PATH says", async () => {
     await writeFile(join(folder, "own.yaml"), `node_repo: ${JSON.stringify(join(host.folder, "repo"))}\n`);
     const env = { IPFS_PATH: join(folder, "other") };
     for (const words of [
@@ -114,7 +114,7 @@ describe("rpc: the server", () => {
     ["a config file names", { words: ["-c", "quiet.yaml"] }],
     ["is in ./data", { cwd: "home" }],
   ] as const) {
-    test(`of a repo that ${title} is not replaced by another one when it does not run`, async () => {
+    test(`no other server is called if the server of a repo that ${title} does not run`, async () => {
       await mkdir(join(folder, "home", "data", "repo"), { recursive: true });
       await writeFile(join(folder, "quiet.yaml"), "node_repo: ./quiet\n");
       const words = "words" in given ? given.words : [];
@@ -122,18 +122,18 @@ describe("rpc: the server", () => {
       assert.deepEqual([code, stdout], [1, ""]);
       assert.match(
         stderr,
-        /^modhost: No server has the API of the repo \/.*\/(quiet|data\/repo) \(.*\): start one with the module http_api, or .* --api\n$/,
+        /^modhost: No server announces its API in the repo \/.*\/(quiet|data\/repo) \(.*\): start one with the module http_api, or .* --api\n$/,
       );
     });
   }
 
-  test("at the default address is used if nothing names a repo, and stderr says so", async () => {
+  test("the server at the default address is called if nothing names a repo, and stderr says so", async () => {
     await mkdir(join(folder, "bare"), { recursive: true });
     const { stderr } = await rpc(["nope-nope"], { address: undefined, cwd: "bare" });
-    assert.match(stderr, /^modhost: there is no repo .*\/bare\/data\/repo: this goes to .*\/tcp\/5280\n/);
+    assert.match(stderr, /^modhost: there is no repo .*\/bare\/data\/repo, so the command is sent to .*\/tcp\/5280\n/);
   });
 
-  test("with an invalid address is a usage error", async () => {
+  test("an invalid address of the server is a usage error", async () => {
     assert.equal((await rpc(["id"], { address: "/ip4/nowhere" })).code, 2);
     assert.equal((await rpc(["id"], { address: "localhost" })).code, 2);
   });
@@ -144,8 +144,8 @@ describe("rpc: words", () => {
     [["nope"], /no command nope/],
     [["catt", "x"], /no command catt: did you mean cat\?/],
     [["pin", "lss", "x"], /no command pin lss: did you mean pin ls\?/],
-    [["--offline"], /No command is named\n/],
-    [["pin", "--offline"], /No command is named behind pin\n/],
+    [["--offline"], /No command is given\n/],
+    [["pin", "--offline"], /No command is given after pin\n/],
     [["--json", "version"], /version has no option --json: did you mean --encoding=json\?/],
     [["repo", "stat", "--no-json"], /repo stat has no option --no-json: did you mean --encoding=text\?/],
     [["pin", "lss"], /no command pin lss: did you mean pin ls\?/],
@@ -164,7 +164,7 @@ describe("rpc: words", () => {
     });
   }
 
-  test("without a command list all commands, and with a group list the commands in it", async () => {
+  test("modhost rpc without a command lists all commands, and with a group lists the commands in it", async () => {
     const all = await rpc([]);
     assert.equal(all.code, 0);
     for (const name of ["add", "pin remote service add", "swarm filters rm"])
@@ -205,7 +205,7 @@ describe("rpc: words", () => {
 });
 
 describe("rpc: outcomes", () => {
-  test("are texts, or with --encoding=json one value per line", async () => {
+  test("the output is text, or with --encoding=json one value per line", async () => {
     assert.equal(
       (await rpc(["pin", "ls", "--type=recursive", emptyDirectory])).stdout,
       `${emptyDirectory} recursive\n`,
@@ -318,7 +318,7 @@ describe("rpc: add, cat and get", () => {
     assert.equal((await rpc(["add", "plain"])).code, 2);
     const { code, stderr } = await rpc(["add", "none"]);
     assert.equal(code, 1);
-    assert.match(stderr, /none: there is no such file; add takes a file, or the standard input/);
+    assert.match(stderr, /none: no such file; add takes a file, or the standard input/);
   });
 
   test("a file that cannot be read to its end is named, whatever was added before", {
@@ -346,16 +346,16 @@ describe("rpc: add, cat and get", () => {
 describe("rpc: config edit", () => {
   const editor = (EDITOR: string) => ({ env: { PATH: process.env.PATH, EDITOR } });
 
-  test("sends the edited configuration back", async () => {
+  test("config edit sends the edited configuration back", async () => {
     const edited = await rpc(["config", "edit"], editor('sed -i \'s/"StorageMax": "10GB"/"StorageMax": "11GB"/\''));
     assert.deepEqual(edited, { code: 0, stdout: "", stderr: "" });
     assert.equal((await rpc(["config", "Datastore.StorageMax"])).stdout, "11GB\n");
   });
 
-  test("changes nothing if the editor fails or none is set", async () => {
+  test("config edit changes nothing if the editor fails or none is set", async () => {
     assert.match(
       (await rpc(["config", "edit"], editor("false #"))).stderr,
-      /editor ended with 1; nothing is changed\n/,
+      /editor ended with 1; nothing was changed\n/,
     );
     assert.match((await rpc(["config", "edit"], editor("kill $$ #"))).stderr, /editor ended with SIGTERM; nothing/);
     assert.match((await rpc(["config", "edit"])).stderr, /set EDITOR/);
@@ -365,11 +365,11 @@ describe("rpc: config edit", () => {
     ["the server refuses it", "printf '{ slip' >", /^modhost: failed to decode file as config/],
     ["the editor fails behind it", 'sh -c \'printf "{ slip" > "$1"; exit 3\' sh', /^modhost: The editor ended with 3/],
   ] as const) {
-    test(`keeps the edited text if ${title}, and names the file`, async () => {
+    test(`config edit keeps the edited text if ${title}, and names the file`, async () => {
       const { code, stderr } = await rpc(["config", "edit"], editor(written));
       assert.equal(code, 1);
       assert.match(stderr, reason);
-      const file = /What you wrote is in (.*)\n$/.exec(stderr)?.[1] ?? "";
+      const file = /Your text is in (.*)\n$/.exec(stderr)?.[1] ?? "";
       assert.equal(await readFile(file, "utf8"), "{ slip");
       await rm(dirname(file), { recursive: true });
     });
@@ -377,7 +377,7 @@ describe("rpc: config edit", () => {
 });
 
 describe("rpc: messages of a server that has topics in multibase", () => {
-  test("use the topic as typed, and come from a file or the standard input", async () => {
+  test("messages use the topic as typed, and come from a file or the standard input", async () => {
     await using own = await createTestHost({
       config: { modules_enabled: ["http", "http_api"], api_pubsub_wire: "multibase" },
     });
@@ -390,7 +390,7 @@ describe("rpc: messages of a server that has topics in multibase", () => {
     const first = messages?.next();
     assert.equal((await rpc(["pubsub", "ls"], { address })).stdout, "news of today\n");
     const wrong = await rpc(["pubsub", "pub", "news of today", "hello there"], { address });
-    assert.match(wrong.stderr, /hello there: there is no such file; pubsub pub takes a file, or the standard input/);
+    assert.match(wrong.stderr, /hello there: no such file; pubsub pub takes a file, or the standard input/);
     assert.equal((await rpc(["pubsub", "pub", "news of today"], { address, stdin: "hello there" })).code, 0);
     assert.equal(Buffer.from((await first)?.value?.data ?? []).toString(), "hello there");
     end.abort();

@@ -61,7 +61,7 @@ describe("rpc: a server of another kind", () => {
     ["through a link", [{ name: "x/" }, { name: "x/out", linkname: ".." }, { name: "x/out/escaped" }]],
     ["through the root", [{ name: "x", linkname: ".." }, { name: "x/escaped" }]],
   ] as const) {
-    test(`writes nothing outside ${title}`, async () => {
+    test(`get writes nothing outside ${title}`, async () => {
       await using server = await serving(entries);
       const { code, stderr } = await rpc(["get", "x", "--"], { address: server.address });
       assert.equal(code, 1);
@@ -93,7 +93,7 @@ describe("rpc: a server of another kind", () => {
       await using server = await serving([{ name: "odd/" }, { name: "odd/entry", type, linkname: "/etc/hostname" }]);
       const { code, stderr } = await rpc(["get", "odd"], { address: server.address });
       assert.equal(code, 1);
-      assert.match(stderr, new RegExp(`no file, folder or link: odd/entry \\(${type}\\)`));
+      assert.match(stderr, new RegExp(`neither a file, a folder nor a link: odd/entry \\(${type}\\)`));
       assert.deepEqual(await readdir(join(folder, "odd")), []);
       await rm(join(folder, "odd"), { recursive: true });
     });
@@ -159,13 +159,13 @@ describe("rpc: stats bw", () => {
     return { address, [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())) };
   }
 
-  test("prints the text of the reference", async () => {
+  test("stats bw prints the text of go-ipfs", async () => {
     await using server = await counting();
     const { stdout } = await rpc(["stats", "bw"], { address: server.address });
     assert.equal(stdout, "Bandwidth\nTotalIn: 1.2 MB\nTotalOut: 999 B\nRateIn: 1.0 kB/s\nRateOut: 0 B/s\n");
   });
 
-  test("with --poll prints one line that changes", async () => {
+  test("stats bw with --poll prints one line that changes", async () => {
     await using server = await counting();
     const { stdout } = await rpc(["stats", "bw", "--poll"], { address: server.address });
     const line = "   999 B      1.2 MB         0 B/s    1.0 kB/s      \r";

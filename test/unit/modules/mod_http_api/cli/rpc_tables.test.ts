@@ -36,7 +36,7 @@ async function shown(path: string, reply: unknown, isTTY = true, options: readon
 }
 
 describe("responses on a terminal", () => {
-  test("are tables with human-readable sizes", async () => {
+  test("responses on a terminal are tables with human-readable sizes", async () => {
     const Links = [
       { Name: "a\u001b[2J.txt", Hash: cid, Size: 1_234_567, Type: 2 },
       { Name: "日本", Hash: cid, Size: 0, Type: 1 },
@@ -64,7 +64,7 @@ describe("responses on a terminal", () => {
     assert.match(pins.text, new RegExp(`\\n${cid} {2}recursive\\n$`));
   });
 
-  test("are rows of the declared fields, without empty columns, with human-readable numbers and lists", async () => {
+  test("a table has rows of the declared fields, without empty columns, with human-readable numbers and lists", async () => {
     const link = { "/": cid };
     const cases: readonly (readonly [path: string, reply: unknown, text: string, ...options: string[]])[] = [
       ["files/ls", { Entries: [{ Name: "a", Type: 1, Size: 0, Hash: cid }] }, `${cid}  0 B   folder  a`, "long"],
@@ -112,12 +112,12 @@ describe("responses on a terminal", () => {
     }
   });
 
-  test("report that there is nothing to list", async () => {
+  test("an empty response on a terminal says that the list is empty", async () => {
     const { text, stderr } = await shown("swarm/peers", { Peers: null });
-    assert.deepEqual([text, stderr], ["", "There is nothing to list.\n"]);
+    assert.deepEqual([text, stderr], ["", "The list is empty.\n"]);
   });
 
-  test("are printed as the server writes them in a pipe, or if another form is requested", async () => {
+  test("responses are printed as the server writes them in a pipe, or if another form is requested", async () => {
     assert.equal((await shown("pin/ls", { Keys: {} }, false)).encoding, "text");
     assert.equal((await shown("pin/ls", { Keys: {} }, true, ["quiet"])).encoding, "text");
     assert.equal((await shown("pin/ls", { Keys: {} })).encoding, "");

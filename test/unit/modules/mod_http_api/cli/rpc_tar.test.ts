@@ -92,7 +92,7 @@ describe("tar archives", () => {
     await assert.rejects(read(whole.subarray(0, 300)), { message: "The archive ends too early" });
     const damaged = Buffer.from(whole);
     damaged[3] = 1;
-    await assert.rejects(read(damaged), { message: "This is no tar archive, or it is damaged" });
+    await assert.rejects(read(damaged), { message: "This is not a tar archive, or it is damaged" });
     await assert.rejects(read(Buffer.alloc(512, "{")), { message: /damaged/ });
   });
 });

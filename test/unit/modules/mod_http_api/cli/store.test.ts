@@ -30,7 +30,7 @@ test("a shared store is described, verified, and cleared of orphaned objects", {
   for (const more of [[], ["--read"]]) {
     const { code, stdout } = await store("verify", ...more);
     assert.equal(code, 0);
-    assert.match(stdout, /segments, nothing is wrong/);
+    assert.match(stdout, /segments, no faults/);
   }
 
   const objects = openS3(s3Settings(settings));
@@ -71,10 +71,10 @@ test("files that hosts wrote through mounts are listed, and removed once a host 
   assert.ok(listed.stdout.includes(own) && listed.stdout.endsWith("2 folders\n"), listed.stdout);
   const refused = await mounts("--remove", peer);
   assert.deepEqual([refused.code, /runs: remove what is below its \/ipns there/.test(refused.stderr)], [1, true]);
-  assert.equal((await mounts("--remove", "ANOTHER")).stdout, `${other}1 folders forgotten\n`);
+  assert.equal((await mounts("--remove", "ANOTHER")).stdout, `${other}1 folders removed\n`);
   assert.equal((await mounts()).stdout, `${own}1 folders\n`);
   await node.close();
-  assert.equal((await mounts("--remove", peer)).stdout, `${own}1 folders forgotten\n`);
+  assert.equal((await mounts("--remove", peer)).stdout, `${own}1 folders removed\n`);
 });
 
 test("a configuration without a shared store is reported", async () => {

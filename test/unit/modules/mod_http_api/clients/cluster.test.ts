@@ -65,7 +65,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       return lines[0] as Line;
     }
 
-    test("identifies its node, reads the free space, and connects the node to the nodes of its peers", async () => {
+    test("Cluster identifies its node, reads the free space, and connects the node to the nodes of its peers", async () => {
       const id = await value("id");
       assert.equal(typeof id.ID, "string");
       assert.ok((id.Addresses as string[]).every((address) => address.endsWith(`/p2p/${id.ID}`)));
@@ -83,7 +83,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       assert.deepEqual([typeof RepoSize, typeof StorageMax], ["number", "number"]);
     });
 
-    test("puts all blocks of an add under the codec of the first, in one body, and reads their keys meanwhile", async () => {
+    test("Cluster puts all blocks of an add under the codec of the first, in one body, and reads their keys meanwhile", async () => {
       const path = "block/put?cid-codec=raw&mhtype=sha2-256&mhlen=-1&pin=false&allow-big-block=true";
       assert.deepEqual(
         blocks.map(({ cid }) => cid.code),
@@ -103,7 +103,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       );
     });
 
-    test("finds each block under its own CID, whatever codec it was put under", async () => {
+    test("Cluster finds each block under its own CID, whatever codec it was put under", async () => {
       for (const { cid, bytes } of blocks) {
         const { status, body } = await ask(host.http, `block/get?arg=${cid}`);
         assert.deepEqual([status, body], [200, Buffer.from(bytes).toString("utf8")], String(cid));
@@ -117,7 +117,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       return Object.fromEntries(lines.map(({ Cid, Type }) => [Cid, Type]));
     };
 
-    test("queries a missing pin, and recognizes the end of the message", async () => {
+    test("Cluster queries a missing pin, and recognizes the end of the message", async () => {
       for (const type of ["recursive", "direct"]) {
         const { status, message } = await call(`pin/ls?stream=true&arg=${root}&type=${type}`);
         assert.equal(status, 500);
@@ -125,7 +125,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       }
     });
 
-    test("pins, and receives the progress", async () => {
+    test("Cluster pins, and receives the progress", async () => {
       const { status, lines, late } = await call(`pin/add?arg=${root}&recursive=true&progress=true`);
       assert.deepEqual([status, late], [200, undefined]);
       const counts = lines.slice(0, -1).map(({ Progress }) => Progress as number);
@@ -138,7 +138,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       assert.equal((await typesOf("type=recursive"))[root], "recursive");
     });
 
-    test("pins a single block, and pins with a depth that its node ignores", async () => {
+    test("Cluster pins a single block, and pins with a depth that its node ignores", async () => {
       const [{ cid }] = blocks as [(typeof blocks)[number]];
       assert.deepEqual((await value(`pin/add?arg=${cid}&recursive=false`)).Pins, [String(cid)]);
       assert.deepEqual(await typesOf("type=direct"), { [String(cid)]: "direct" });
@@ -146,7 +146,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       assert.deepEqual((await value(`pin/add?arg=${root}&recursive=true&max-depth=3`)).Pins, [root]);
     });
 
-    test("moves a pin, and keeps the previous one", async () => {
+    test("Cluster moves a pin, and keeps the previous one", async () => {
       const { Hash } = JSON.parse((await ask(host.http, "add?pin=false", multipart([{ content: "another" }]))).body);
       assert.deepEqual((await value(`pin/update?arg=${root}&arg=${Hash}&unpin=false`)).Pins, [root, Hash]);
       const types = await typesOf("type=recursive");
@@ -154,7 +154,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       assert.deepEqual((await value(`pin/rm?arg=${Hash}`)).Pins, [Hash]);
     });
 
-    test("unpins, treats a missing pin as done, and collects garbage", async () => {
+    test("Cluster unpins, treats a missing pin as done, and collects garbage", async () => {
       assert.deepEqual((await value(`pin/rm?arg=${root}`)).Pins, [root]);
       const { status, message } = await call(`pin/rm?arg=${root}`);
       assert.deepEqual([status, message], [500, "not pinned or pinned indirectly"]);
@@ -168,7 +168,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       for (const { cid } of blocks) assert.ok(removed.includes(String(cid.multihash.digest)), String(cid));
     });
 
-    test("forwards calls that others make to its proxy", async () => {
+    test("Cluster forwards calls that others make to its proxy", async () => {
       const headers = { "X-Forwarded-For": "192.0.2.7", "X-Forwarded-Host": "cluster.example:9095" };
       for (const path of ["version", "files/ls", "refs/local", "key/list", "commands"]) {
         assert.equal((await ask(host.http, path, { headers })).status, 200, path);

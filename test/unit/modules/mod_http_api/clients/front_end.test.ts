@@ -43,7 +43,7 @@ let stranger: Libp2p & AsyncDisposable;
 let service: FakeService;
 before(async () => {
   [host, stranger, service] = await Promise.all([
-    startRpc({ node_offline: false, node_agent: AGENT, api_listeners: [{ mount: "/today/api/v0", level: "0.43" }] }),
+    startRpc({ node_offline: false, node_agent: AGENT, api_listeners: [{ mount: "/kubo/api/v0", level: "0.43" }] }),
     startStranger(),
     startService(),
   ]);
@@ -52,7 +52,7 @@ after(() => Promise.all([host?.stop(), stranger?.[Symbol.asyncDispose](), servic
 
 for (const [level, mount] of [
   ["0.9", ""],
-  ["0.43", "/today"],
+  ["0.43", "/kubo"],
 ] as const) {
   describe(`the front end at the level ${level}`, () => {
     let node: KuboRPCClient;
@@ -227,7 +227,7 @@ for (const [level, mount] of [
       const leaving = new AbortController();
       const tail = node.log.tail({ signal: leaving.signal })[Symbol.asyncIterator]();
       const line = tail.next();
-      await eventually("a line of the log", async () => {
+      await eventually("the log has a line", async () => {
         await node.version();
         return Promise.race([line, sleep(50, undefined)]);
       });

@@ -162,9 +162,13 @@ test("an import that waits for the announcement of its roots fails if there are 
 test("each new block of a file is announced, and its root as a root", async () => {
   for (const also of ["", "&raw-leaves=true", "&trickle=true", "&wrap-with-directory=true"]) {
     const root = (await cidsOf(`add?chunker=size-10${also}`, fresh())).at(-1) as string;
-    const heard = blocks.toSorted();
+    const received = blocks.toSorted();
     assert.deepEqual(roots, [root], also);
-    assert.deepEqual(heard, [root, ...(await cidsOf(`refs?recursive=true&unique=true&arg=${root}`))].toSorted(), also);
+    assert.deepEqual(
+      received,
+      [root, ...(await cidsOf(`refs?recursive=true&unique=true&arg=${root}`))].toSorted(),
+      also,
+    );
   }
 });
 
@@ -210,9 +214,9 @@ test("files commands announce each new block, even if the call may not use the n
   for (const also of ["", "&offline=true", "&flush=false"]) {
     const path = `/${(count += 1)}`;
     await cidsOf(`files/write?create=true&raw-leaves=true&cid-version=1${also}&arg=${path}`, fresh());
-    const heard = [...blocks];
+    const received = [...blocks];
     const [cid] = await cidsOf(`files/stat?arg=${path}`);
-    assert.ok([...heard, ...blocks].includes(cid as string), also);
+    assert.ok([...received, ...blocks].includes(cid as string), also);
     assert.deepEqual(roots, []);
   }
   await cidsOf("files/mkdir?cid-version=1&hash=sha2-512&arg=/new");
@@ -222,13 +226,13 @@ test("files commands announce each new block, even if the call may not use the n
   const [root] = await cidsOf("files/stat?arg=/");
   const [copied] = await cidsOf("add?offline=true&pin=false", fresh());
   await cidsOf(`files/cp?arg=/ipfs/${copied}&arg=/copied`);
-  const heard = [...blocks];
+  const received = [...blocks];
   const [changed] = await cidsOf("files/stat?arg=/");
   assert.notEqual(changed, root);
-  assert.deepEqual([...heard, ...blocks], [changed]);
+  assert.deepEqual([...received, ...blocks], [changed]);
 });
 
-test("archives are left to the reprovider, as in the reference", async () => {
+test("archives are left to the reprovider, as in go-ipfs", async () => {
   const { bytes } = await archive(new Random(1));
   roots.length = 0;
   blocks.length = 0;

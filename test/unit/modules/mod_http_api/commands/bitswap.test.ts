@@ -112,7 +112,7 @@ test("wanted blocks are listed on both sides for as long as a call waits for the
   assert.equal(await wantlist(b, `?peer=${idA}`, true), null);
 });
 
-test("a timeout ends the wait with the reference's message", async () => {
+test("a timeout ends the wait with the message of go-ipfs", async () => {
   const [status, message] = await a.failure(`block/get?arg=${missing}&timeout=100ms`);
   assert.equal(status, 500);
   assert.match(String(message), /context deadline exceeded/);

@@ -24,7 +24,7 @@ test("values are read and written as text, bool or JSON", async () => {
   assert.equal(await written("null&json=true"), null);
 });
 
-test("errors have the reference's messages", async () => {
+test("errors have the messages of go-ipfs", async () => {
   assert.deepEqual(await host.failure("config"), [400, 'argument "key" is required\n']);
   assert.deepEqual(await host.failure("config?arg=Mine&arg=01&json=true"), [
     500,

@@ -54,7 +54,7 @@ before(async () => {
   id.b = facts.ID;
   swarmB = facts.Addresses[0] as string;
   await a.call(`swarm/connect?arg=${swarmB}`);
-  await eventually("each knows the other", async () => (await peersOf(a)) > 0 && (await peersOf(b)) > 0);
+  await eventually("each node knows the other", async () => (await peersOf(a)) > 0 && (await peersOf(b)) > 0);
 });
 after(() => Promise.all([a, b, alone, offline].map((host) => host.stop())));
 

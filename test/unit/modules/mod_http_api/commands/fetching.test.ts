@@ -1,5 +1,5 @@
 /**
- * Every command that reads fetches missing content. With `offline`, it fails with the reference's
+ * Every command that reads fetches missing content. With `offline`, it fails with go-ipfs's
  * message.
  */
 import assert from "node:assert/strict";
@@ -24,7 +24,7 @@ interface Read {
   readonly files?: Readonly<Record<string, string>>;
   /** Returns the part of a response that is the same on every node. */
   readonly same?: (reply: Called) => unknown;
-  /** Status and text of the first call with `offline=true`, as in the reference. */
+  /** Status and text of the first call with `offline=true`, as in go-ipfs. */
   readonly offline?: readonly [status: number, text: string | RegExp];
 }
 
@@ -87,7 +87,7 @@ const reads: Readonly<Record<string, Read>> = {
   },
   "pin/update": {
     calls: [({ dir }) => `pin/update?arg=${empty}&arg=${dir}&unpin=false`, ({ dir }) => `pin/ls?arg=${dir}`],
-    // The reference keeps looking for it.
+    // go-ipfs keeps looking for it.
     offline: [500, /^get \w+: merkledag: not found$/],
   },
   refs: reading(({ dir }) => `refs?arg=${dir}`, { offline: noRef }),

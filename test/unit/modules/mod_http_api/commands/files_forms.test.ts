@@ -108,7 +108,7 @@ describe("at the level 0.9", () => {
     assert.equal((await stat(rpc, "/cut")).Hash, "QmejyB5JSYNMcJeQbXuPj4W1DM23DxsWrU42JQFqy3Z7Xe");
   });
 
-  test("a directory that is moved to itself or into itself stays, although the reference loses it", async () => {
+  test("a directory that is moved to itself or into itself stays, although go-ipfs loses it", async () => {
     await make(rpc, "mkdir?arg=/own/sub&parents=true", "mv?arg=/own&arg=/own");
     const words = "cannot move /own to a subdirectory of itself, /own/sub/own";
     assert.deepEqual(await rpc.failure("files/mv?arg=/own&arg=/own/sub"), [500, words]);

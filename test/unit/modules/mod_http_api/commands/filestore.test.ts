@@ -94,7 +94,7 @@ test("content added without a copy survives a collection while it is pinned, and
   assert.deepEqual((await host.call("filestore/ls")).lines, []);
 });
 
-test("a folder that is added without copies has the reference's CID, and reads back unchanged", async () => {
+test("a folder that is added without copies has the CID that go-ipfs computes, and reads back unchanged", async () => {
   const vector = readVectors("storage").find(({ id }) => id === "filestore-dir");
   const tree = vector?.input?.somedir as { dir: Record<string, { file: Content }> } | undefined;
   assert.ok(tree);
@@ -184,7 +184,7 @@ test("the content of a URL is added by reference, with the length that the serve
   assert.deepEqual(await host.failure("urlstore/add?arg=HTTP://x"), [500, "unsupported url syntax: HTTP://x"]);
 });
 
-test("without the experiments, calls fail with the reference's messages", async () => {
+test("without the experiments, calls fail with the messages of go-ipfs", async () => {
   await using plain = await startRpc();
   const off = "either the filestore or the urlstore must be enabled to use nocopy, see: https://git.io/vNItf";
   assert.equal((await add(plain, "/x", "x")).lines[0]?.Message, off);

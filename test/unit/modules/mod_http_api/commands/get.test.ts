@@ -31,10 +31,10 @@ async function unpacked(archive: Buffer): Promise<[name: string, content: string
 }
 
 describe("get", () => {
-  test("returns a tar archive", async () => assert.deepEqual(await unpacked(await get("")), [[cid, content]]));
+  test("get returns a tar archive", async () => assert.deepEqual(await unpacked(await get("")), [[cid, content]]));
 
   for (let level = 1; level <= 9; level += 1) {
-    test(`compresses at level ${level}`, async () => {
+    test(`get compresses at level ${level}`, async () => {
       const options = `&compress=true&compression-level=${level}`;
       const packed = await get(options);
       assert.equal(gunzipSync(packed).toString(), content);
@@ -43,7 +43,7 @@ describe("get", () => {
     });
   }
 
-  test("takes fewer bytes at the highest level than at the lowest", async () => {
+  test("get sends fewer bytes at the highest level than at the lowest", async () => {
     const [fast, best] = await Promise.all([1, 9].map((level) => get(`&compress=true&compression-level=${level}`)));
     assert.ok((best as Buffer).length < (fast as Buffer).length);
   });

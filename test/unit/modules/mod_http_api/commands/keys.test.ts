@@ -89,7 +89,7 @@ test("the text form lists names only, or ids and names in columns", async () => 
   assert.equal(await text("key/rm?arg=c&l=1"), `${id.trim()} c \n`);
 });
 
-test("errors have the reference's messages", async () => {
+test("errors have the messages of go-ipfs", async () => {
   await host.call("key/gen?arg=here");
   const cases = {
     "key/gen?arg=": "key name must be at least one character",
@@ -137,8 +137,8 @@ test("rotating keeps the old identity as a key, and the new one applies from the
 
 const { GO_IPFS: reference } = process.env;
 
-test("the reference and this node read each other's keystore", {
-  skip: reference === undefined && "GO_IPFS does not name the reference's program",
+test("go-ipfs and this node read each other's keystore", {
+  skip: reference === undefined && "GO_IPFS does not name the program of go-ipfs",
 }, async () => {
   const theirs = join(host.folder, "theirs");
   const run = async (...args: string[]) => {

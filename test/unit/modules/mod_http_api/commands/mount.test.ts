@@ -114,7 +114,7 @@ test("with a mount at 0.43, written files become blocks as configured", { skip }
     ["small", "bafkreieygsdw3t5qlsywpjocjfj6xjmmjlejwgw7k7zi6l45bgxra7xi6a"],
   ];
   const { ID } = await host.value<{ ID: string }>("id");
-  await eventually("it is published", async () => {
+  await eventually("the name is published", async () => {
     const { status, lines } = await host.call(`ls?arg=/ipns/${ID}`);
     if (status !== 200) return false;
     const [{ Objects }] = lines as [{ Objects: { Links: { Name: string; Hash: string }[] }[] }];

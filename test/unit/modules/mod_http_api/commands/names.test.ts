@@ -57,7 +57,10 @@ before(async () => {
   id = (await offline.value<{ ID: string }>("id")).ID;
   const { Addresses } = await b.value<{ Addresses: readonly string[] }>("id");
   assert.equal((await a.call(`swarm/connect?arg=${Addresses[0]}`)).status, 200);
-  await eventually("each has the other in its table", async () => (await tableOf(a)) + (await tableOf(b)) >= 2);
+  await eventually(
+    "each routing table contains the other node",
+    async () => (await tableOf(a)) + (await tableOf(b)) >= 2,
+  );
 });
 after(async () => {
   await Promise.all(hosts().map((host) => host?.stop()));

@@ -34,7 +34,7 @@ test("repo/stat and stats/repo have the same sizes, flat and below SizeStat", as
   // The start still writes in the background, so the files grow for a while.
   let stat: Record<string, unknown> = {};
   let small = stat;
-  await eventually("three looks find one size, and tell the same figures", async () => {
+  await eventually("three requests in a row return the same sizes", async () => {
     stat = await host.value("repo/stat");
     const again = await host.value("stats/repo");
     small = await host.value("repo/stat?size-only=true");

@@ -1,5 +1,5 @@
 /**
- * Commands that need a network, called without one. The expected responses come from the reference,
+ * Commands that need a network, called without one. The expected responses come from go-ipfs,
  * which was offline too.
  */
 import assert from "node:assert/strict";

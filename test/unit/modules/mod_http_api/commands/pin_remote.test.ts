@@ -266,7 +266,7 @@ test("a disconnect or a timeout ends the wait", { timeout: 300_000 }, async () =
   const leaving = new AbortController();
   const url = `http://127.0.0.1:${host.http}/api/v0/pin/remote/ls?service=s`;
   const call = fetch(url, { method: "POST", signal: leaving.signal });
-  await eventually("the service is asked", () => service.requests.length > 0);
+  await eventually("the service gets a request", () => service.requests.length > 0);
   leaving.abort();
   await assert.rejects(call);
   await service.left();

@@ -22,7 +22,7 @@ export type ServiceResponder = (request: ServiceRequest) => ServiceReply | "drop
 
 export interface FakeService extends AsyncDisposable {
   readonly endpoint: string;
-  /** The requests since the last call of `answers`. */
+  /** The requests since the last call of `respondWith`. */
   requests: ServiceRequest[];
   respondWith(responder: ServiceResponder): void;
   /** Resolves when a client has disconnected before its response. */

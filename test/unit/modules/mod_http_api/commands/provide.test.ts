@@ -28,7 +28,7 @@ test("added content is announced by region, counted, and announced again on requ
   assert.equal(schedule.regions, 1);
   assert.equal(operations.past.keys_failed, 0);
   assert.equal(network.avg_holders, 1);
-  await eventually("the other node knows who has it", async () => {
+  await eventually("the other node finds the provider", async () => {
     const { lines } = await other.call(`dht/findprovs?arg=${Hash}&num-providers=1`);
     return lines.some((line) => (line as { Type: number }).Type === 4);
   });

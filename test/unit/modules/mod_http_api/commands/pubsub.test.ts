@@ -56,7 +56,7 @@ async function subscribe(host: RpcHost, query: string) {
 
 /** Polls until the condition holds: other nodes learn of a subscription without a notification. */
 async function seen(host: RpcHost, path: string, isSo: (strings: readonly string[]) => boolean): Promise<void> {
-  await eventually(`${path} tells it`, async () => {
+  await eventually(`${path} has the expected values`, async () => {
     const { Strings } = await host.value<{ Strings: string[] | null }>(path);
     return isSo(Strings ?? []);
   });
@@ -156,15 +156,15 @@ test("without pubsub or a network, the error says how to enable it", async () =>
 /** The common part of both client libraries that is used here. */
 interface Client {
   readonly pubsub: {
-    subscribe(topic: string, handler: (message: Heard) => void): Promise<void>;
-    unsubscribe(topic: string, handler: (message: Heard) => void): Promise<void>;
+    subscribe(topic: string, handler: (message: ReceivedMessage) => void): Promise<void>;
+    unsubscribe(topic: string, handler: (message: ReceivedMessage) => void): Promise<void>;
     publish(topic: string, data: Uint8Array): Promise<void>;
     ls(): Promise<readonly string[]>;
     peers(topic: string): Promise<readonly { toString(): string }[]>;
   };
 }
 
-interface Heard {
+interface ReceivedMessage {
   readonly topic: string;
   readonly data: Uint8Array;
   readonly from: { toString(): string };
@@ -188,20 +188,20 @@ describe("pubsub in the form of later clients", () => {
       const [here, there] = [a, b].map(({ http }) => create({ url: `http://127.0.0.1:${http}` }) as Client);
       assert.ok(here && there);
       const topic = `of ${name}, \u00e4`;
-      const heard = Promise.withResolvers<Heard>();
-      await there.pubsub.subscribe(topic, heard.resolve);
+      const firstMessage = Promise.withResolvers<ReceivedMessage>();
+      await there.pubsub.subscribe(topic, firstMessage.resolve);
       assert.deepEqual(await there.pubsub.ls(), [topic]);
       await eventually("the subscriber is known", async () => (await here.pubsub.peers(topic)).length > 0);
       assert.deepEqual((await here.pubsub.peers(topic)).map(String), [await idOf(b)]);
       const data = Uint8Array.of(0, 255, 10, 13, 65);
       await here.pubsub.publish(topic, data);
-      const message = await heard.promise;
+      const message = await firstMessage.promise;
       assert.deepEqual([...message.data], [...data]);
       assert.equal(message.topic, topic);
       assert.equal(message.from.toString(), await idOf(a));
       assert.ok(message.sequenceNumber > 1_000_000_000_000_000_000n);
-      await there.pubsub.unsubscribe(topic, heard.resolve);
-      await eventually("the topic is left", async () => (await there.pubsub.ls()).length === 0);
+      await there.pubsub.unsubscribe(topic, firstMessage.resolve);
+      await eventually("the topic has no subscription", async () => (await there.pubsub.ls()).length === 0);
     });
   }
 

@@ -12,9 +12,9 @@ import { isUnexplained, shown } from "#test/clients/differential/report.ts";
 import { Rpc } from "#test/clients/differential/rpc.ts";
 import { startRpc } from "./support.ts";
 
-describe("random calls get the recorded responses of the reference", () => {
+describe("random calls get the recorded responses of go-ipfs and Kubo", () => {
   for (const level of levels) {
-    test(`at the level ${level}`, async () => {
+    test(`recorded calls at the level ${level} get the recorded responses`, async () => {
       await using host = await startRpc({ api_level: level });
       await using rpc = new Rpc(`http://127.0.0.1:${host.http}`);
       for (const family of families.filter(({ recorded }) => recorded > 0)) {

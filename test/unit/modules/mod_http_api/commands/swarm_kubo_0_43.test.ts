@@ -30,7 +30,7 @@ test("added peers are dialled, listed with the facts that they report, and remov
   ]);
   assert.deepEqual(await peered(), [{ ID: id, Addrs: [address.replace(`/p2p/${id}`, "")] }]);
   let identified: Identify | undefined;
-  await eventually("the added peer is connected, and has said who it is", async () => {
+  await eventually("the added peer is connected and identified", async () => {
     const { Peers } = await host.value<{ Peers: { Identify: Identify }[] | null }>("swarm/peers?identify=true");
     identified = Peers?.[0]?.Identify;
     return identified !== undefined && identified.Protocols !== null;
@@ -128,7 +128,7 @@ test("a tunnel in the foreground ends when the client disconnects", async () => 
     assert.match(Address, address);
     assert.equal(await listeners(), 1);
     leaving.abort();
-    await eventually("nothing listens any more", async () => (await listeners()) === 0);
+    await eventually("no listener is open", async () => (await listeners()) === 0);
   }
 });
 

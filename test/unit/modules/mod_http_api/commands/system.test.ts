@@ -39,7 +39,7 @@ test("update explains how to get updates", async () => {
   assert.match(text, /^modhost \d+\.\d+\.\d+: API 0\.9\.0, repo 11, node v24.*\nUpdates come through npm: /);
 });
 
-test("without a network, bitswap commands and their metrics are refused like in the reference", async () => {
+test("without a network, bitswap commands and their metrics are refused as in go-ipfs", async () => {
   const message = "this command must be run in online mode. Try running 'ipfs daemon' first";
   const calls = { "bitswap/stat": 400, "stats/bitswap": 400, "stats/bw?interval=x": 400 };
   for (const [call, status] of Object.entries(calls)) assert.deepEqual(await host.failure(call), [status, message]);

@@ -52,7 +52,7 @@ describe("an archive of blocks", () => {
     car = Buffer.concat(await read);
   });
 
-  test("that is truncated pins nothing, and the next collection removes its blocks", async () => {
+  test("a truncated archive of blocks pins nothing, and the next collection removes its blocks", async () => {
     const before = await storedCids();
     const pins = await call(host, "pin/ls?type=all");
     for (const length of [1, 20, car.length - 60, car.length - 1]) {
@@ -67,7 +67,7 @@ describe("an archive of blocks", () => {
     );
   });
 
-  test("is refused by name if it has another version, or blocks of an unknown codec", async () => {
+  test("an archive of another version, or with blocks of an unknown codec, is refused by name", async () => {
     const version2 = Buffer.from("0aa16776657273696f6e02000000", "hex");
     assert.deepEqual(await refusal("dag/import", version2), [500, "invalid car version: 2"]);
     const git = { cid: CID.createV1(0x78, leaf.cid.multihash), bytes: leaf.bytes };
@@ -79,7 +79,7 @@ describe("an archive of blocks", () => {
     ]);
   });
 
-  test("neither blocks nor allocates memory if its first section claims exabytes", async () => {
+  test("an archive whose first section claims exabytes neither blocks nor allocates memory", async () => {
     const before = bytesInUse();
     for (const size of ["ffffffffffffffff7f", "808080808080808010", "ffffff3f"]) {
       const [status, message] = await refusal("dag/import", Buffer.concat([car, Buffer.from(size, "hex"), leaf.bytes]));
@@ -89,7 +89,7 @@ describe("an archive of blocks", () => {
     await expectGrowthBelow(before, 16 * mebibyte);
   });
 
-  test("reports each of a thousand missing roots in its header", async () => {
+  test("an import reports each of a thousand missing roots in the header of an archive", async () => {
     const roots = Array.from({ length: 1000 }, (_, at) => rawBlock(`root ${at}`).cid);
     const header = dagCbor.encode({ roots, version: 1 });
     const { status, values, message } = await call(host, "dag/import", Buffer.concat([varint(header.length), header]));
@@ -121,7 +121,7 @@ const tooDeep = (letter: string) => `invalid character '${letter}' exceeded max 
 const badPb = (reason: string) => `incorrectly formatted merkledag node: unmarshal failed. ${reason}`;
 
 describe("a node", () => {
-  /** The messages of the reference, or a reason where it gives none. */
+  /** The messages of go-ipfs, or our own where it gives none. */
   const refused: readonly (readonly [path: string, body: Uint8Array | string, message: string])[] = [
     ["dag/put", nested("[", "]"), tooDeep("[")],
     ["dag/put", nested('{"a":', "}"), tooDeep("{")],
@@ -164,7 +164,7 @@ describe("a node", () => {
     ],
   ];
 
-  test("with impossible sizes, depth or keys is refused with a message, without allocating memory", async () => {
+  test("a node with impossible sizes, depth or keys is refused with a message, without allocating memory", async () => {
     const before = bytesInUse();
     for (const [path, body, message] of refused) {
       const shown = Buffer.from(body as string)
@@ -175,7 +175,7 @@ describe("a node", () => {
     await expectGrowthBelow(before, 32 * mebibyte);
   });
 
-  test("keeps keys that are names of prototype members, in every codec", async () => {
+  test("a node keeps keys that are names of prototype members, in every codec", async () => {
     const json = '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},"toString":"x"}';
     for (const query of ["", "input-enc=dag-json&format=dag-json", "input-enc=dag-json", "input-enc=dag-cbor"]) {
       const body = query.endsWith("cbor") ? dagCbor.encode(JSON.parse(json)) : json;
@@ -190,7 +190,7 @@ describe("a node", () => {
 });
 
 describe("an archive of files", () => {
-  test("cannot escape: its names are links of nodes, and are returned unchanged", async () => {
+  test("names in an archive of files cannot escape: they are names of links, and are returned unchanged", async () => {
     const names = [
       "../../etc/passwd",
       "/absolute",
@@ -218,7 +218,7 @@ describe("an archive of files", () => {
     assert.equal((await call(host, `tar/cat?arg=${again?.Hash}`)).text, given.text);
   });
 
-  test("that declares more than it has is refused with a message", async () => {
+  test("an archive of files that declares more than it has is refused with a message", async () => {
     const before = bytesInUse();
     const inHeader = entry("0", "little", { size: 2 ** 33 - 1 });
     const inFront = Buffer.concat([entry("x", "25 size=9007199254740991\n"), entry("0", "little")]);
@@ -226,13 +226,13 @@ describe("an archive of files", () => {
     await expectGrowthBelow(before, 16 * mebibyte);
   });
 
-  test("with holes, old or new, is refused", async () => {
+  test("an archive of files with holes, old or new, is refused", async () => {
     const sparse = [500, "archive/tar: sparse files are not supported: pack the archive without --sparse"];
     const hole = await packed([{ name: "a", body: "x", pax: { "GNU.sparse.major": "1", "GNU.sparse.minor": "0" } }]);
     for (const body of [hole, entry("S", "")]) assert.deepEqual(await refusal("tar/add", body), sparse);
   });
 
-  test("with a path over too many directories is refused", async () => {
+  test("an archive of files with a path over too many directories is refused", async () => {
     const body = Buffer.concat([entry("L", `${"x/".repeat(400_000)}f`), entry("0", "")]);
     assert.deepEqual(await refusal("tar/add", body), [
       500,
@@ -240,7 +240,7 @@ describe("an archive of files", () => {
     ]);
   });
 
-  test("becomes the same tree however often a name occurs, and a file can be replaced by a folder and back", async () => {
+  test("an archive becomes the same tree however often a name occurs, and a file can be replaced by a folder and back", async () => {
     const flipping = Array.from({ length: 200 }, (_, at) => ({ name: at % 2 === 0 ? "a" : "a/b", body: `${at}` }));
     const { status, message } = await call(host, "tar/add", await packed(flipping));
     assert.deepEqual([status, message], [200, undefined]);

@@ -125,7 +125,7 @@ test("a real full file system, metadata included, loses nothing", async (t) => {
     if (mounted) execFileSync("umount", [at]);
   });
   mounted = mountSmall(folder, 16);
-  if (!mounted) return t.skip("this user may mount nothing");
+  if (!mounted) return t.skip("this user cannot mount file systems");
   const repo = join(folder, "repo");
   const host = await startRpc({ node_repo: repo });
   const stored = new Map<string, Buffer>();

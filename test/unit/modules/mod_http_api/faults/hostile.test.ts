@@ -53,7 +53,7 @@ describe("40 levels of doubled links", () => {
     directory = await put(directories);
   });
 
-  test("are pinned, verified, listed and collected with one visit to each block", async () => {
+  test("doubled links are pinned, verified, listed and collected with one visit to each block", async () => {
     for (const root of [file, directory]) {
       assert.deepEqual(await values(`pin/add?arg=${root}`), [{ Pins: [root] }]);
       const verified = await values<{ Cid: string; Ok: boolean }>("pin/verify?verbose=true");
@@ -69,7 +69,7 @@ describe("40 levels of doubled links", () => {
     }
   });
 
-  test("are one level for ls", async () => {
+  test("doubled links are one level for ls", async () => {
     const [{ Objects }] = (await values(`ls?arg=${directory}`)) as [{ Objects: { Links: { Name: string }[] }[] }];
     assert.deepEqual(
       Objects[0]?.Links.map(({ Name }) => Name),
@@ -83,7 +83,7 @@ describe("40 levels of doubled links", () => {
     ["get", () => directory, mebibyte],
     ["refs", () => `${directory}&recursive=true`, mebibyte / 2],
   ] as const) {
-    test(`stream through ${command} endlessly, until the client disconnects`, async () => {
+    test(`doubled links stream through ${command} endlessly, until the client disconnects`, async () => {
       const before = bytesInUse();
       const { reply: response, read, leave } = await watch(host, `${command}?arg=${root()}`);
       assert.equal(response.statusCode, 200);
@@ -94,13 +94,13 @@ describe("40 levels of doubled links", () => {
     });
   }
 
-  test("end with the timeout", async () => {
+  test("a walk through doubled links ends with the timeout", async () => {
     const { values } = await call(host, `refs?arg=${directory}&recursive=true&timeout=100ms`);
     assert.deepEqual(values.at(-1), { Ref: "", Err: "context deadline exceeded" });
   });
 });
 
-describe("40 levels of doubled links that lead to no bytes", () => {
+describe("40 levels of doubled links without bytes", () => {
   const towerOf = (sizes: (level: number) => Pick<Unixfs, "filesize" | "blocksizes">) =>
     tower(rawBlock(""), 40, (below, level) =>
       treeBlock({ type: "File", ...sizes(level) }, [link("", below, 100), link("", below, 100)]),
@@ -114,13 +114,13 @@ describe("40 levels of doubled links that lead to no bytes", () => {
 
   for (const name of ["that lie about their sizes", "that say no sizes"]) {
     for (const command of ["cat?", "get?", "get?compress=true&"]) {
-      test(`and ${name} end with the timeout in ${command}`, async () => {
+      test(`doubled links ${name} end with the timeout in ${command}`, async () => {
         const { message } = await call(host, `${command}arg=${roots[name]}&timeout=100ms`);
         assert.equal(message, "context deadline exceeded");
         await idle(host);
       });
 
-      test(`and ${name} end when the client of ${command} disconnects`, async () => {
+      test(`doubled links ${name} end when the client of ${command} disconnects`, async () => {
         const path = `/api/v0/${command}arg=${roots[name]}`;
         const sent = request({ host: "127.0.0.1", port: host.http, path, method: "POST", agent: false });
         sent.on("error", () => undefined).end();

@@ -64,7 +64,7 @@ describe("a client that disconnects", () => {
     () => `get?arg=${large}`,
     () => `get?arg=${large}&compress=true&archive=true`,
   ]) {
-    test(`in the middle of ${path().split("?")[0]} ends it`, async () => {
+    test(`a disconnect in the middle of ${path().split("?")[0]} ends the call`, async () => {
       const inUse = bytesInUse();
       const { read, leave } = await watch(host, path());
       await read(mebibyte);
@@ -74,7 +74,7 @@ describe("a client that disconnects", () => {
     });
   }
 
-  test("and one that reads nothing hold only a few blocks", async () => {
+  test("clients that disconnect or read nothing occupy only a few blocks", async () => {
     const inUse = bytesInUse();
     const watched = await Promise.all(Array.from({ length: 4 }, () => watch(host, `cat?arg=${large}`)));
     await delay(200);
@@ -91,7 +91,7 @@ describe("a client that disconnects", () => {
     "block/put",
     "add?pin=false",
   ]) {
-    test(`in the middle of the body of ${path} ends it`, async () => {
+    test(`a disconnect in the middle of the body of ${path} ends the call`, async () => {
       const inUse = bytesInUse();
       const sent = uploading(path, begin(randomBytes(3 * mebibyte)));
       await begun(path.split("?")[0] as string);
@@ -101,7 +101,7 @@ describe("a client that disconnects", () => {
     });
   }
 
-  test("between two files leaves only confirmed files pinned", async () => {
+  test("a disconnect between two files leaves only confirmed files pinned", async () => {
     const sent = uploading(
       "add",
       Buffer.concat([begin(Buffer.from("first"), "a"), Buffer.from("\r\n"), begin(randomBytes(mebibyte), "b")]),
@@ -117,7 +117,7 @@ describe("a client that disconnects", () => {
     assert.equal(Object.keys(values[0]?.Keys ?? {}).length, 3);
   });
 
-  test("while it waits for other calls does not block them", async () => {
+  test("a client that disconnects while it waits for other calls does not block them", async () => {
     const adding = uploading("add", begin(randomBytes(1000)));
     await begun("add");
     const waiting = uploading("repo/gc", begin(Buffer.alloc(0)));

@@ -72,7 +72,7 @@ describe("content paths", () => {
     ]);
   });
 
-  test("are refused in archives if unpacking would write outside of the root", async () => {
+  test("paths in archives are refused if unpacking would write outside of the root", async () => {
     for (const name of ["..", ".", "../x", "a/../../x"]) {
       const folder = await put(treeBlock({ type: "Directory" }, [link(name, file)]));
       const { status, message, bytes } = await call(host, `get?arg=${folder}`);
@@ -99,7 +99,7 @@ async function put({ bytes }: Made): Promise<string> {
 }
 
 describe("paths of the mutable namespace", () => {
-  test("with .. stop at the root, and those with zero bytes are ordinary names", async () => {
+  test("paths with .. stop at the root, and those with zero bytes are ordinary names", async () => {
     const outside = await readdir(host.folder);
     await succeeds("files/mkdir?parents=true", "/../../etc/passwd");
     assert.equal((await succeeds("files/stat", "/etc/passwd")).values[0]?.Hash, empty);
@@ -124,7 +124,7 @@ describe("paths of the mutable namespace", () => {
     assert.deepEqual(await readdir(host.folder), outside);
   });
 
-  test("with as many parts as a query can hold are followed, and refused if nothing is there", async () => {
+  test("paths with as many parts as a query can hold are followed, and refused if nothing is there", async () => {
     const deep = "/d".repeat(7900);
     await succeeds("files/mkdir?parents=true", deep);
     assert.equal((await succeeds("files/stat", deep)).values[0]?.Hash, empty);
@@ -158,7 +158,7 @@ test("names of keys and of subsystems are names, neither paths nor members of a 
 describe("keys of the configuration", () => {
   const none = (prefix: string) => `failed to get config value: "${prefix} key has no attributes"`;
 
-  test("that are names of prototype members are ordinary keys at the top, and unknown below", async () => {
+  test("keys that are names of prototype members are ordinary keys at the top, and unknown below", async () => {
     for (const key of ["__proto__", "constructor", "toString", "hasOwnProperty"]) {
       assert.deepEqual(await refusal("config", key), [500, none("")]);
       for (const section of ["Addresses", "Identity", "Datastore.Spec.child"]) {
@@ -178,7 +178,7 @@ describe("keys of the configuration", () => {
     assert.equal((await succeeds("id")).status, 200);
   });
 
-  test("that are names of prototype members stay ordinary keys in a replaced configuration", async () => {
+  test("keys that are names of prototype members stay ordinary keys in a replaced configuration", async () => {
     const shown = (await succeeds("config/show")).values[0] as Record<string, unknown>;
     const { message } = await call(
       host,

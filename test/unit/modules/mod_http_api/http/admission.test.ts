@@ -151,8 +151,8 @@ describe("web pages", () => {
 test("if tokens are configured, a page of another origin learns how to be allowed", async () => {
   const page = { Origin: "http://app.example", Authorization: "Bearer everywhere" };
   const explanation =
-    "403 - Forbidden: pages of other origins are let in by API.HTTPHeaders.Access-Control-Allow-Origin of the node's " +
-    "configuration, whatever token they have\n";
+    "403 - Forbidden: pages of other origins need an entry in API.HTTPHeaders.Access-Control-Allow-Origin of the node's " +
+    "configuration, whatever token they send\n";
   await expect(guarded, "version", { headers: page }, [403, explanation]);
   configured = { "Access-Control-Allow-Origin": ["http://app.example"] };
   try {
@@ -318,7 +318,7 @@ describe("tokens", () => {
   for (const [what, host, options, status] of cases)
     test(`${what}: ${status}`, () => expect(host(), "version", options, [status]));
 
-  test("for a path open it and everything below it", async () => {
+  test("tokens for a path open it and everything below it", async () => {
     const options = from({ Authorization: "Bearer some paths" });
     for (const path of ["ls", "ls/x", "ls?arg=x"]) await expect(proxied, path, options, [200]);
     await expect(proxied, "/api/openapi.json", { ...options, method: "GET" }, [403]);
@@ -336,7 +336,7 @@ describe("tokens", () => {
 });
 
 describe("the document", () => {
-  test("is read by GET, with the same access checks", async () => {
+  test("the document is read by GET, with the same access checks", async () => {
     const reply = await ask(open.http, "/api/openapi.json", { method: "GET" });
     assert.deepEqual([reply.status, reply.headers["content-type"]], [200, "application/json"]);
     assert.deepEqual(Object.keys(JSON.parse(reply.body).paths), ["/api/v0/ls", "/api/v0/version"]);

@@ -70,7 +70,7 @@ describe("API.Authorizations of the node's config", () => {
     ["what is not there", "no/such", undefined],
   ];
   for (const [what, path, authorization] of refused) {
-    test(`refuses ${what}`, async () => {
+    test(`API.Authorizations refuse ${what}`, async () => {
       const reply = await ask(guarded.http, path, withAuthorization(authorization));
       assert.deepEqual([reply.status, reply.body], [403, denied]);
       const { "content-type": type, "x-content-type-options": sniff, vary, server } = reply.headers;
@@ -89,7 +89,7 @@ describe("API.Authorizations of the node's config", () => {
     ["the version, for any known secret", "version", "Bearer nowhere"],
   ];
   for (const [what, path, authorization] of allowed) {
-    test(`lets in ${what}`, async () => {
+    test(`API.Authorizations allow ${what}`, async () => {
       const { status, body } = await ask(guarded.http, path, withAuthorization(authorization));
       assert.deepEqual([status, body], [200, '"in"\n']);
     });
@@ -142,7 +142,10 @@ describe("API.Authorizations of the node's config", () => {
       warnings.push(sentence),
     );
     assert.deepEqual(known, []);
-    assert.match(warnings[0] ?? "", /^API\.Authorizations\.other\.AuthSecret lets nobody in: it must be bearer:TOKEN/);
+    assert.match(
+      warnings[0] ?? "",
+      /^API\.Authorizations\.other\.AuthSecret matches no caller: it must be bearer:TOKEN/,
+    );
     assert.equal(warnings.length, 2);
     assert.ok(!warnings.join().includes("hashed"));
   });

@@ -65,7 +65,7 @@ describe("response lines arrive while the body is being sent", () => {
     }
   });
 
-  test("add does so over each way", async () => {
+  test("add responds to each file before the next one is sent, over each way", async () => {
     for (const lines of await lineByLine(host, "add?pin=true", { named: true })) {
       assert.deepEqual(
         lines.map((line) => JSON.parse(line).Name),
@@ -74,7 +74,7 @@ describe("response lines arrive while the body is being sent", () => {
     }
   });
 
-  test("through the reverse proxy", async () => {
+  test("block/put responds early through the reverse proxy as well", async () => {
     await using proxy = await startHost({
       config: {
         modules_enabled: ["http", "http_proxy"],
@@ -86,7 +86,7 @@ describe("response lines arrive while the body is being sent", () => {
     for (const lines of await lineByLine(proxy, "block/put?pin=false", { over })) assert.equal(lines.length, COUNT);
   });
 
-  test("and the connection stays usable after them, if the client used Expect and sent trailers", async () => {
+  test("the connection stays usable afterwards, if the client used Expect and sent trailers", async () => {
     using connection = await RawConnection.open(host.http, { timeout: 120_000 });
     const head = (path: string, more: string) =>
       `POST /api/v0/${path} HTTP/1.1\r\nHost: 127.0.0.1:${host.http}\r\n${more}\r\n`;
@@ -121,7 +121,7 @@ describe("a caller that pauses in the middle of a body", () => {
     return talk;
   }
 
-  test("may pause for longer than a slow client", async () => {
+  test("a caller may pause for longer than a slow client", async () => {
     await using host = await startRpc(short);
     await Promise.all(
       over.map(async (way) => {
@@ -135,7 +135,7 @@ describe("a caller that pauses in the middle of a body", () => {
     );
   });
 
-  test("may pause no longer than the option api_upload_pause allows", async () => {
+  test("a caller may pause no longer than the option api_upload_pause allows", async () => {
     await using host = await startRpc({ ...short, api_upload_pause: PERIOD });
     await Promise.all(
       over.map(async (way) => {
@@ -192,7 +192,7 @@ describe("a client that reads nothing before it has sent everything", () => {
       for (let at = 0; at < MANY; at += 1) await talk.write(piece);
       await talk.write(closing);
       talk.end();
-      await eventually("all parts are taken", () => taken === MANY);
+      await eventually("all parts are accepted", () => taken === MANY);
       talk.read();
       await talk.whole();
       assert.deepEqual(
@@ -202,13 +202,13 @@ describe("a client that reads nothing before it has sent everything", () => {
     });
   }
 
-  test("it may also pause meanwhile", async () => {
+  test("a client that reads nothing may also pause meanwhile", async () => {
     taken = 0;
     using talk = new Talk({ way: "HTTP/1.1 in chunks", host: impatient, path: "long" });
     talk.hold();
     const piece = part("x");
     for (let at = 0; at < MANY; at += 1) await talk.write(piece);
-    await eventually("all parts but the last are taken", () => taken === MANY - 1);
+    await eventually("all parts except the last are accepted", () => taken === MANY - 1);
     await sleep(5000);
     talk.read();
     await talk.write(closing);
@@ -217,14 +217,14 @@ describe("a client that reads nothing before it has sent everything", () => {
     assert.equal(talk.lines.length, MANY);
   });
 
-  test("a disconnect ends its call and removes its buffered lines", async () => {
+  test("a disconnect of a client that reads nothing ends its call and removes its buffered lines", async () => {
     taken = 0;
     const talk = new Talk({ way: "HTTP/1.1 in chunks", host, path: "long" });
     talk.hold();
     for (let at = 0; at < MANY; at += 1) await talk.write(part("x"));
-    await eventually("all parts but the last are taken", () => taken === MANY - 1);
+    await eventually("all parts except the last are accepted", () => taken === MANY - 1);
     talk[Symbol.dispose]();
-    await eventually("no call is left", () => host.commands.list().every(({ end }) => end !== undefined));
+    await eventually("no call is running", () => host.commands.list().every(({ end }) => end !== undefined));
     assert.deepEqual(host.faults, []);
     assert.deepEqual(await readdir(join(host.folder, "scratch")), []);
   });

@@ -17,7 +17,7 @@ describe("two levels on one node", () => {
     host = await startRpc({
       api_listeners: [
         { address: "/ip4/127.0.0.1/tcp/0", level: "0.43" },
-        { mount: "/today/api/v0", level: 0.43 },
+        { mount: "/kubo/api/v0", level: 0.43 },
       ],
       api_tokens: { secret: { paths: ["/api/v0/version"] } },
     });
@@ -28,9 +28,9 @@ describe("two levels on one node", () => {
   const then = (path: string, options?: Parameters<typeof ask>[2]) => ask(host.http, path, options);
   const atKubo043 = (path: string, options?: Parameters<typeof ask>[2]) => ask(port, path, options);
   const mounted = (path: string, options?: Parameters<typeof ask>[2]) =>
-    ask(host.http, `/today/api/v0/${path}`, options);
+    ask(host.http, `/kubo/api/v0/${path}`, options);
 
-  test("report their own version, at their addresses and mounts", async () => {
+  test("both levels report their own version, at their addresses and mounts", async () => {
     const [old, one, other] = await Promise.all([then("version"), atKubo043("version"), mounted("version")]);
     assert.deepEqual(
       [old, one, other].map(({ headers }) => headers.server),
@@ -46,7 +46,7 @@ describe("two levels on one node", () => {
     );
   });
 
-  test("have the redirects and checks of their level", async () => {
+  test("both levels have their own redirects and checks", async () => {
     assert.equal((await then("files/../id")).status, 301);
     assert.equal((await atKubo043("files/../id")).status, 307);
     const ask43 = await atKubo043("id", { headers: { "User-Agent": "/kubo/0.8.0/" } });
@@ -70,7 +70,7 @@ describe("two levels on one node", () => {
     assert.equal((await atKubo043("version?api-auth=bearer:x&repo-dir=y")).status, 200);
   });
 
-  test("give bytes the content type of their level", async () => {
+  test("both levels give bytes their own content type", async () => {
     const types = await Promise.all([
       then(`block/get?arg=${EMPTY}`),
       atKubo043(`block/get?arg=${EMPTY}`),
@@ -83,7 +83,7 @@ describe("two levels on one node", () => {
     );
   });
 
-  test("have the error messages of their level", async () => {
+  test("both levels have their own error messages", async () => {
     const expectedOf = async (response: ReturnType<typeof ask>) => JSON.parse((await response).body).Message;
     assert.equal(await expectedOf(then(`block/get?arg=${MISSING}`)), "blockservice: key not found");
     assert.equal(
@@ -117,10 +117,8 @@ describe("two levels on one node", () => {
 const topic = (name: string) => `u${Buffer.from(name).toString("base64url")}`;
 
 describe("the option api_listeners", () => {
-  test("takes addresses and mounts", () => {
-    assert.deepEqual(extraListenersFrom([{ mount: "/today/api/v0", level: 0.43 }]), [
-      { level: "0.43", base: "/today" },
-    ]);
+  test("the option api_listeners accepts addresses and mounts", () => {
+    assert.deepEqual(extraListenersFrom([{ mount: "/kubo/api/v0", level: 0.43 }]), [{ level: "0.43", base: "/kubo" }]);
     assert.deepEqual(extraListenersFrom([{ address: "/unix/run/a.sock", level: "0.9" }]), [
       { level: "0.9", address: "/unix/run/a.sock", endpoint: { path: "/run/a.sock" } },
     ]);
@@ -128,11 +126,11 @@ describe("the option api_listeners", () => {
 
   for (const [what, option, message] of [
     ["no list", { level: "0.43" }, /it must be a list/],
-    ["no level", [{ mount: "/today/api/v0" }], /level is "0.9" or "0.43"/],
-    ["an unknown level", [{ mount: "/today/api/v0", level: "1" }], /level is "0.9" or "0.43"/],
+    ["no level", [{ mount: "/kubo/api/v0" }], /level is "0.9" or "0.43"/],
+    ["an unknown level", [{ mount: "/kubo/api/v0", level: "1" }], /level is "0.9" or "0.43"/],
     ["both places", [{ mount: "/a/api/v0", address: "/ip4/127.0.0.1/tcp/1", level: "0.9" }], /\{ address, level \}/],
     ["a field of another name", [{ mount: "/a/api/v0", level: "0.9", port: 1 }], /\{ address, level \}/],
-    ["a mount elsewhere", [{ mount: "/today", level: "0.43" }], /ends with \/api\/v0/],
+    ["a mount elsewhere", [{ mount: "/kubo", level: "0.43" }], /ends with \/api\/v0/],
     ["no address", [{ address: "127.0.0.1:5001", level: "0.43" }], /\/ip4\/127\.0\.0\.1\/tcp\/5001/],
     [
       "a place twice",
@@ -140,9 +138,9 @@ describe("the option api_listeners", () => {
         { mount: "/a/api/v0", level: "0.9" },
         { mount: "/a/api/v0", level: "0.43" },
       ],
-      /is there twice/,
+      /occurs twice/,
     ],
   ] as const) {
-    test(`refuses ${what}`, () => assert.throws(() => extraListenersFrom(option), message));
+    test(`the option api_listeners refuses ${what}`, () => assert.throws(() => extraListenersFrom(option), message));
   }
 });

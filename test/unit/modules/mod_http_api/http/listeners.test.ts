@@ -53,7 +53,7 @@ describe("the gateway's address", () => {
   });
   after(() => host?.stop());
 
-  test("serves read-only commands, by GET and by POST", async () => {
+  test("the gateway's address serves read-only commands, by GET and by POST", async () => {
     for (const method of ["GET", "POST"]) {
       const { status, body } = await ask(gateway, `cat?arg=${cid}`, { method });
       assert.deepEqual([status, body], [200, "hello, gateway"]);
@@ -62,12 +62,12 @@ describe("the gateway's address", () => {
     assert.deepEqual(JSON.parse(stat.body), { Key: cid, Size: 22 });
   });
 
-  test("serves HEAD with headers only", async () => {
+  test("the gateway's address serves HEAD with headers only", async () => {
     const { status, headers, body } = await ask(gateway, `cat?arg=${cid}`, { method: "HEAD" });
     assert.deepEqual([status, headers["x-content-length"], body], [200, "14", ""]);
   });
 
-  test("has no command that changes anything", async () => {
+  test("the gateway's address has no command that changes anything", async () => {
     const { headers, body } = multipart([{ filename: "a", content: "a" }]);
     for (const path of [
       "add",
@@ -90,7 +90,7 @@ describe("the gateway's address", () => {
     assert.deepEqual(Subcommands.map(({ Name }) => Name).sort(), names);
   });
 
-  test("lists its methods", async () => {
+  test("the gateway's address lists its methods", async () => {
     const allow = "OPTIONS, POST, HEAD, GET";
     const refused = await ask(gateway, "version", { method: "PUT" });
     assert.deepEqual([refused.status, refused.headers.allow], [405, allow]);
@@ -98,7 +98,7 @@ describe("the gateway's address", () => {
     assert.deepEqual([outgoing.status, outgoing.headers.allow], [204, allow]);
   });
 
-  test("reports that it serves no content paths", async () => {
+  test("the gateway's address reports that it serves no content paths", async () => {
     for (const path of [`/ipfs/${cid}`, "/ipns/example.org", "/ipfs", "/ipns/"]) {
       const { status, body } = await ask(gateway, path, { method: "GET" });
       assert.equal(status, 404);
@@ -108,7 +108,7 @@ describe("the gateway's address", () => {
     assert.deepEqual([status, body], [404, "404 page not found\n"]);
   });
 
-  test("has the same access checks as the API", async () => {
+  test("the gateway's address has the same access checks as the API", async () => {
     const outgoing = (headers: Record<string, string>, method = "GET") => ask(gateway, "version", { method, headers });
     const origin = `http://127.0.0.1:${gateway}`;
     const own = await outgoing({ Origin: origin });
@@ -127,7 +127,7 @@ describe("the gateway's address", () => {
     assert.equal((await outgoing({ "User-Agent": "Mozilla/5.0" }, "POST")).status, 403);
   });
 
-  test("closes with the module, and opens with it again", async () => {
+  test("the gateway's address closes with the module, and opens with it again", async () => {
     await host.host.reload("http_api");
     assert.equal((await ask(gateway, `cat?arg=${cid}`, { method: "GET" })).body, "hello, gateway");
     await host.host.unload("http_api");

@@ -50,7 +50,7 @@ describe("lines produced ahead of their reader", () => {
 
   const whole = (count: number) => Array.from({ length: count }, (_, at) => `line ${at + 1}\n`).join("");
 
-  test("continue while the body arrives, until the file is full; then the reader sets the pace", async () => {
+  test("lines are made ahead while the body arrives, until the file is full; then the reader sets the pace", async () => {
     const { made, reader } = ahead(1000);
     const first = await reader.next();
     await eventually("the file is full", () => made.lines > LIMITS.maxFile / "line 100\n".length);
@@ -60,7 +60,7 @@ describe("lines produced ahead of their reader", () => {
     assert.equal(`${first.value}${await rest(reader)}`, whole(1000));
   });
 
-  test("wait for their reader once the body is complete", async () => {
+  test("lines wait for their reader once the body is complete", async () => {
     let isComing = true;
     const { made, reader } = ahead(1000, { isUploading: () => isComing });
     isComing = false;
@@ -70,19 +70,19 @@ describe("lines produced ahead of their reader", () => {
     assert.equal(`${first.value}${await rest(reader)}`, whole(1000));
   });
 
-  test("leave no file behind, and none is created for a reader that keeps up", async () => {
+  test("lines leave no file behind, and none is created for a reader that keeps up", async () => {
     await rm(join(folder, "scratch"), { recursive: true, force: true });
     const slow = ahead(200);
     await rest(slow.reader);
     const { reader, made } = ahead(200);
     await reader.next();
-    await eventually("a file would be there", () => made.lines > 40);
+    await eventually("more than 40 lines are made", () => made.lines > 40);
     await reader.return();
     assert.equal(made.isOver, true);
     assert.deepEqual(await readdir(join(folder, "scratch")), []);
   });
 
-  test("are delivered before the error that ends them", async () => {
+  test("lines are delivered before the error that ends them", async () => {
     async function* failing() {
       for (let at = 0; at < 100; at += 1) yield "x".repeat(16);
       throw new Error("the body is cut");

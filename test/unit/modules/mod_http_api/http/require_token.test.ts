@@ -29,7 +29,7 @@ describe("with api_require_token", () => {
       [status, body],
       [
         403,
-        "403 - Forbidden: calls need a token: that of the file api-token in the repo, or one of the option api_tokens\n",
+        "403 - Forbidden: calls need a token: the one in the file api-token of the repo, or one of the option api_tokens\n",
       ],
     );
     assert.equal(await statusOf("version", "wrong"), 403);

@@ -26,7 +26,7 @@ let blocked = Promise.withResolvers<void>();
 
 async function* items(names: string | undefined, failure?: string) {
   for (const name of (names ?? "").split(",").filter((each) => each !== "")) yield cid(name);
-  if (failure !== undefined) throw new NodeError(failure);
+  if (failure !== undefined) throw new NodeError("ARGUMENT_INVALID", failure);
 }
 
 async function* untilAborted(signal: AbortSignal, first?: string) {
@@ -52,7 +52,7 @@ const commands: Commands = {
     returns: value(item),
     run({ options, announce }) {
       if (options.fail?.startsWith("announced ") === true) announce(42);
-      if (options.fail !== undefined) throw new NodeError(options.fail);
+      if (options.fail !== undefined) throw new NodeError("ARGUMENT_INVALID", options.fail);
       return { Name: options.names ?? "", Size: 7 };
     },
     text: ({ Name, Size }) => `${Name} ${Size}\n`,
@@ -67,7 +67,7 @@ const commands: Commands = {
     ...looks,
     returns: nothing,
     run() {
-      throw new NodeError("one or the other", { kind: "client" });
+      throw new NodeError("OPTION_CONFLICT", "one or the other", { kind: "client" });
     },
   }),
   broken: readCommand({
@@ -102,7 +102,7 @@ const commands: Commands = {
           yield Buffer.alloc(Math.min(left, 65536), "x");
           produced += 65536;
         }
-        if (fail !== undefined) throw new NodeError(fail);
+        if (fail !== undefined) throw new NodeError("ARGUMENT_INVALID", fail);
       }
       return bytes(content(), size > 0 ? { length: size } : {});
     },
@@ -143,7 +143,7 @@ const commands: Commands = {
     file: { name: "path", required: true, help: "File." },
     returns: nothing,
     run() {
-      throw new NodeError("not now");
+      throw new NodeError("BUSY", "not now");
     },
   }),
   group: defineGroup({ help: "A group." }),
@@ -240,7 +240,7 @@ describe("errors before the first value", () => {
   const query = `fail=${encodeURIComponent(message)}`;
   const body = '{"Message":"no \\u003cluck\\u003e \\"here\\"","Code":0,"Type":"error"}\n';
   test("json", () => check(`one?${query}`, 500, json, body));
-  test("come from a stream", () => check(`many?${query}`, 500, json, body));
+  test("an error of a stream before its first value has its own status", () => check(`many?${query}`, 500, json, body));
   test("text", () => check(`one?${query}&encoding=text`, 500, text, message));
   test("xml", () =>
     check(
@@ -251,14 +251,14 @@ describe("errors before the first value", () => {
     ));
   test("the client's fault", () =>
     check("client", 400, json, '{"Message":"one or the other","Code":1,"Type":"error"}\n'));
-  test("keep an announced length", () =>
+  test("an error before the first value keeps an announced length", () =>
     check(
       "one?fail=announced%20x",
       500,
       { ...json, "x-content-length": "42" },
       '{"Message":"announced x","Code":0,"Type":"error"}\n',
     ));
-  test("that are bugs are reported", async () => {
+  test("an error that is a bug is reported", async () => {
     host.faults.length = 0;
     await check("broken", 500, json, '{"Message":"broken","Code":0,"Type":"error"}\n');
     assert.deepEqual(host.faults.map(String), ["TypeError: broken"]);
@@ -266,15 +266,15 @@ describe("errors before the first value", () => {
 });
 
 describe("errors after the first value", () => {
-  test("end a stream", () =>
+  test("an error after the first value ends a stream", () =>
     check("many?names=a&fail=late", 200, { ...json, ...chunked }, '{"Name":"a","Size":1}\n', "late"));
-  test("end a body of bytes, even before the first byte", () =>
+  test("an error ends a body of bytes, even before the first byte", () =>
     check("raw?fail=late", 200, { ...text, "x-stream-output": "1" }, "", "late"));
-  test("are one line of UTF-8", async () => {
+  test("an error in the trailer is one line of UTF-8", async () => {
     const { trailers } = await ask(host.http, "many?names=a&fail=%C3%A4%0Ab");
     assert.equal(Buffer.from(trailers["x-stream-error"] ?? "", "latin1").toString(), "ä b");
   });
-  test("are lost over HTTP/1.0, which has no trailers", async () => {
+  test("an error after the first value is lost over HTTP/1.0, which has no trailers", async () => {
     using connection = await RawConnection.open(host.http);
     connection.write("POST /api/v0/many?names=a&fail=late HTTP/1.0\r\nHost: localhost\r\n\r\n");
     const { status, body, headers } = replyOf(await connection.end());
@@ -284,9 +284,9 @@ describe("errors after the first value", () => {
 
 describe("time limits", () => {
   const message = "context deadline exceeded";
-  test("before the first value", () =>
+  test("a time limit before the first value is an error", () =>
     check("wait?timeout=20ms", 500, json, `{"Message":"${message}","Code":0,"Type":"error"}\n`));
-  test("after the first value", () =>
+  test("a time limit after the first value is in the trailer", () =>
     check("wait?first=a&timeout=20ms", 200, { ...json, ...chunked }, '{"Name":"a","Size":1}\n', message));
   test("a command that ignores the signal runs to its end", () =>
     check("one?timeout=-1s", 200, json, '{"Name":"","Size":7}\n'));
@@ -320,7 +320,7 @@ describe("time limits", () => {
 });
 
 describe("a disconnect", () => {
-  test("ends the command, whatever it waits for", async () => {
+  test("a disconnect ends the command, whatever it waits for", async () => {
     for (const path of ["wait?first=a", "tail"]) {
       blocked = Promise.withResolvers<void>();
       seen.length = 0;
@@ -334,7 +334,7 @@ describe("a disconnect", () => {
     }
   });
 
-  test("is not needed to stop production: a reader that does not read stops it", async () => {
+  test("a reader that does not read stops production without a disconnect", async () => {
     const size = 500 * 1024 * 1024;
     produced = 0;
     using connection = await RawConnection.open(host.http);

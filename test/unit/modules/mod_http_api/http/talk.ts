@@ -107,7 +107,7 @@ export class Talk implements Disposable {
   }
 
   whole(): Promise<void> {
-    return this.#eventually("the end of the answer", () => this.isOver);
+    return this.#eventually("the end of the response", () => this.isOver);
   }
 
   [Symbol.dispose](): void {

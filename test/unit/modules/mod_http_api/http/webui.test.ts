@@ -30,7 +30,7 @@ async function ask(url: string, init: RequestInit = {}) {
 }
 
 describe("a front end at /webui of the API", () => {
-  test("is a folder of files, and the daemon prints its URL", async () => {
+  test("the front end may be a folder of files, and the daemon prints its URL", async () => {
     await using sandbox = await Sandbox.withRepo();
     const folder = join(sandbox.folder, "webui");
     await write(folder);
@@ -51,7 +51,7 @@ describe("a front end at /webui of the API", () => {
     assert.deepEqual([(await call(url)).status, (await call("http://other.example")).status], [200, 403]);
   });
 
-  test("is content, to which /webui redirects; no other content is served", async () => {
+  test("the front end may be content, to which /webui redirects; no other content is served", async () => {
     await using sandbox = await Sandbox.withRepo();
     const cid = await add(sandbox.repo);
     const daemon = await sandbox.serve(["--offline"], { MODHOST_API_WEBUI: cid });
@@ -79,7 +79,7 @@ describe("a front end at /webui of the API", () => {
     assert.equal((await ask(`${url}${other}`)).status, 404);
   });
 
-  test("is served at ports of the host, by any host name", async () => {
+  test("the front end is served at ports of the host, by any host name", async () => {
     let cid = "";
     await using host = await startRpc(
       {},
@@ -105,7 +105,7 @@ describe("a front end at /webui of the API", () => {
     assert.match(text, /load the module http_gateway/);
   });
 
-  test("is absent if nothing or something missing is named, and the daemon then prints no URL", async () => {
+  test("the front end is absent if none or a missing one is named, and the daemon then prints no URL", async () => {
     await using sandbox = await Sandbox.withRepo();
     const plain = await sandbox.serve();
     assert.doesNotMatch(plain.lines().join("\n"), /WebUI/);
@@ -116,6 +116,9 @@ describe("a front end at /webui of the API", () => {
     const missing = await sandbox.serve(["--offline"], { MODHOST_API_WEBUI: join(sandbox.folder, "none") });
     assert.doesNotMatch(missing.lines().join("\n"), /WebUI/);
     assert.match((await missing.stop()).stderr, /api_webui: .*none is neither a folder nor a CID/);
-    await assert.rejects(sandbox.serve(["--offline"], { MODHOST_API_WEBUI: "/ipfs/nonsense" }), /"nonsense" is no CID/);
+    await assert.rejects(
+      sandbox.serve(["--offline"], { MODHOST_API_WEBUI: "/ipfs/nonsense" }),
+      /"nonsense" is not a CID/,
+    );
   });
 });

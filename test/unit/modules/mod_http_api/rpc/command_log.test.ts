@@ -44,14 +44,14 @@ test("the log keeps finished commands for the configured time", () => {
 
 test("the log reports each start and end once", () => {
   const log = new CommandLog();
-  const heard: unknown[] = [];
-  const stop = log.listen(({ command, end }) => heard.push([command, end !== undefined]));
+  const received: unknown[] = [];
+  const stop = log.listen(({ command, end }) => received.push([command, end !== undefined]));
   const end = log.begin("a", [], {});
   end();
   end();
   stop();
   log.begin("b", [], {});
-  assert.deepEqual(heard, [
+  assert.deepEqual(received, [
     ["a", false],
     ["a", true],
   ]);

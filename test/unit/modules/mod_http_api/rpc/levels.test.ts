@@ -48,7 +48,7 @@ const ran = (at: Table, path: string) => {
 };
 
 describe("a command that came with 0.43", () => {
-  test("is served at 0.9 and not listed", () => {
+  test("a command that came with 0.43 is served at 0.9 and not listed", () => {
     assert.deepEqual(
       table.commands().map(([path]) => path),
       ["dag/get", "object/put", "tar/add"],
@@ -63,11 +63,11 @@ describe("a command that came with 0.43", () => {
     assert.ok(table.readOnly().node("dag/sum") !== undefined);
   });
 
-  test("leaves no command at the address of the gateway, as in Kubo", () => {
+  test("the gateway's address has no commands at 0.43, as in Kubo", () => {
     assert.deepEqual(table.at("0.43").readOnly().served(), []);
   });
 
-  test("is listed at 0.43", () => {
+  test("a command that came with 0.43 is listed at 0.43", () => {
     const kubo043 = table.at("0.43");
     assert.deepEqual(
       kubo043.commands().map(([path]) => path),
@@ -85,7 +85,7 @@ describe("a command that came with 0.43", () => {
 });
 
 describe("a command that differs between the levels", () => {
-  test("has the declaration of its level, and the table of each level is built once", () => {
+  test("a command has the declaration of its level, and the table of each level is built once", () => {
     assert.equal(ran(table.at("0.9"), "dag/get"), "then");
     assert.equal(ran(table.at("0.43"), "dag/get"), "today");
     assert.equal(table.at("0.43"), table.at("0.43"));
@@ -125,7 +125,7 @@ describe("a command that differs between the levels", () => {
 describe("texts of errors", () => {
   const kubo043 = (thrown: unknown) => wordingOf(thrown, levels["0.43"]);
 
-  test("are those of the level, by code and details", () => {
+  test("error texts are those of the level, by code and details", () => {
     const missing = failure("BLOCK_NOT_FOUND", { cid: "bafy" });
     assert.equal(wordingOf(missing, levels["0.9"]), "blockservice: key not found");
     assert.equal(kubo043(missing), "block was not found locally (offline): ipld: could not find bafy");
@@ -138,9 +138,10 @@ describe("texts of errors", () => {
     assert.equal(kubo043(path), 'invalid path "/ipfs/x": invalid cid: short');
   });
 
-  test("are those of the node if a detail is missing, and for everything else", () => {
+  test("error texts are those of the node if a detail is missing, and for everything else", () => {
     assert.equal(kubo043(failure("BLOCK_NOT_FOUND")), "blockservice: key not found");
-    assert.equal(kubo043(new NodeError("no such thing")), "no such thing");
+    assert.equal(kubo043(new NodeError("NOT_RECURSIVE", "no such thing")), "no such thing");
+    assert.equal(kubo043(failure("ARGUMENT_INVALID", { reason: "no such thing" })), "no such thing");
     assert.equal(kubo043(failure("IS_DIRECTORY")), "this dag node is a directory");
     assert.equal(kubo043(new Error("bug")), "bug");
     assert.equal(kubo043("text"), "text");

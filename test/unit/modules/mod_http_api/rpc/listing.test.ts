@@ -61,7 +61,7 @@ const commands: Commands = {
 const small = new Table([commands]);
 
 describe("the list of commands", () => {
-  test("is the tree, without flags except those of the root, unless they are requested", () => {
+  test("the list of commands is a tree, without flags except those of the root, unless they are requested", () => {
     assert.deepEqual(commandTree(small, false), {
       Name: "ipfs",
       Subcommands: [
@@ -74,7 +74,7 @@ describe("the list of commands", () => {
     });
   });
 
-  test("lists flags with their aliases, except hidden ones", () => {
+  test("the list of commands has flags with their aliases, except hidden ones", () => {
     const { Options, Subcommands } = commandTree(small, true);
     assert.deepEqual(
       Options.map(({ Names }) => Names.join(" ")),
@@ -97,7 +97,7 @@ describe("the list of commands", () => {
     assert.deepEqual(Subcommands[1]?.Options, [{ Names: ["flush", "f"] }]);
   });
 
-  test("as text is sorted, one per line, without the flags of the root", () => {
+  test("the list of commands as text is sorted, one per line, without the flags of the root", () => {
     assert.deepEqual(commandLines(commandTree(small, true)), [
       "ipfs",
       "ipfs add",
@@ -117,7 +117,7 @@ describe("the OpenAPI document", () => {
   const parameter = (path: string, name: string) =>
     paths[path].post.parameters.find((each: { name?: string }) => each.name === name);
 
-  test("has every command, but no groups", () => {
+  test("the OpenAPI document has every command, but no groups", () => {
     assert.deepEqual(
       Object.keys(paths),
       ["add", "files/read", "none", "one"].map((path) => `/api/v0/${path}`),
@@ -127,13 +127,13 @@ describe("the OpenAPI document", () => {
     assert.deepEqual(ids, ["add", "filesRead", "none", "one"]);
   });
 
-  test("describes flags, including those of groups, but not hidden ones", () => {
+  test("the OpenAPI document describes flags, including those of groups, but not hidden ones", () => {
     assert.deepEqual(parameter("/api/v0/add", "chunker").schema, { type: "string", default: "size-262144" });
     assert.deepEqual(parameter("/api/v0/files/read", "flush").schema, { type: "boolean", default: true });
     assert.equal(parameter("/api/v0/add", "secret"), undefined);
   });
 
-  test("has only references that can be resolved", () => {
+  test("the OpenAPI document has only references that can be resolved", () => {
     const references = JSON.stringify(paths).match(/#\/components\/[^"]+/g) ?? [];
     for (const reference of new Set(references)) {
       const [, , room = "", name = ""] = reference.split("/");
@@ -142,7 +142,7 @@ describe("the OpenAPI document", () => {
     assert.ok(references.length > 0);
   });
 
-  test("describes arguments, body and response", () => {
+  test("the OpenAPI document describes arguments, body and response", () => {
     assert.deepEqual(parameter("/api/v0/none", "arg").schema, {
       type: "array",
       items: { type: "string" },
@@ -182,7 +182,7 @@ test("the reference pages name every command, argument and flag", () => {
   );
   assert.match(
     single,
-    /values such as\n\n```json\n\{"Name":"…","Hash":"Qm\w+","Links":\[\{"\/":"Qm\w+"\}\],"More":\{"…":1\}\}\n```\n\nLeft out when empty: `Hash`\./,
+    /values such as\n\n```json\n\{"Name":"…","Hash":"Qm\w+","Links":\[\{"\/":"Qm\w+"\}\],"More":\{"…":1\}\}\n```\n\nOmitted when empty: `Hash`\./,
   );
   assert.match(single, /api\/v0\/none\?arg=<x>"\nmodhost rpc none X\n/);
   assert.doesNotMatch(single, /Nobody/);
@@ -191,7 +191,7 @@ test("the reference pages name every command, argument and flag", () => {
   assert.match(files, /\| `flush`, `f` \| bool \| `true` \| Flush\. \|/);
 });
 
-test("differences of a command at the level 0.43 are shown below it, including what was removed", () => {
+test("differences of a command at level 0.43 are shown below it, including what was removed", () => {
   const stat = (more: { readonly arguments?: Command["arguments"]; readonly options?: Options }) =>
     readCommand({
       help: "Counts.",
@@ -215,13 +215,13 @@ test("differences of a command at the level 0.43 are shown below it, including w
   };
   const pages = rpcPages(new Table([parts], { kubo043: [kubo043] }));
   const block = pages.get("block.md") ?? "";
-  assert.deepEqual(block.split("**At the level 0.43:**").length, 2, "one of the two differs");
+  assert.deepEqual(block.split("**At level 0.43:**").length, 2, "one of the two differs");
   assert.match(
     block,
-    /0\.43:\*\*\n\n(\|.*\n)+\| `cid` \| required \| Which\. \|\n\n(\|.*\n)+\| `a` \| bool \|.*\n\nWithout `raw`\.\n$/,
+    /0\.43:\*\*\n\n(\|.*\n)+\| `cid` \| required \| Which\. \|\n\n(\|.*\n)+\| `a` \| bool \|.*\n\nWithout the options `raw`\.\n$/,
   );
-  assert.match(pages.get("single.md") ?? "", /At the level 0\.43 it is no more: 404\./);
-  assert.match(pages.get("dht.md") ?? "", /it is no more: the failure `removed, use 'ipfs routing' instead`\./);
+  assert.match(pages.get("single.md") ?? "", /At the level 0\.43 it does not exist: 404\./);
+  assert.match(pages.get("dht.md") ?? "", /it does not exist: the failure `removed, use 'ipfs routing' instead`\./);
 });
 
 test("the real table is consistent", () => {

@@ -66,7 +66,7 @@ function checkSchema(schema: Json, where: string): void {
 }
 
 describe("the OpenAPI document", () => {
-  test("has exactly one path for each command", () => {
+  test("the OpenAPI document has exactly one path for each command", () => {
     assert.equal(document.openapi, "3.1.0");
     assert.deepEqual(
       operations.map(([path]) => path).sort(),
@@ -74,13 +74,13 @@ describe("the OpenAPI document", () => {
     );
   });
 
-  test("names operations uniquely", () => {
+  test("the OpenAPI document names operations uniquely", () => {
     const ids = operations.map(([, { operationId }]) => operationId);
     assert.equal(new Set(ids).size, ids.length);
     for (const id of ids) assert.match(id, /^[a-z]\w*$/i);
   });
 
-  test("describes parameters that can be sent, each once", () => {
+  test("the OpenAPI document describes parameters that can be sent, each once", () => {
     for (const [path, { parameters }] of operations) {
       const all = parameters.map(resolved);
       const names = all.map(({ name }) => String(name));
@@ -93,7 +93,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("describes bodies and responses by consistent schemas", () => {
+  test("the OpenAPI document describes bodies and responses by consistent schemas", () => {
     for (const [path, { requestBody, responses, summary, "x-command": facts }] of operations) {
       assert.match(summary, /\.$/, path);
       if (requestBody !== undefined) {
@@ -111,14 +111,14 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("names the switch that a command needs", () => {
+  test("the OpenAPI document names the switch that a command needs", () => {
     const needed = operations.filter(([, { summary }]) => summary.includes(" Needs Experimental."));
     assert.deepEqual([...new Set(needed.map(([path]) => path.split("/")[0]))].sort(), [
       ...["filestore", "p2p", "stats", "urlstore"],
     ]);
   });
 
-  test("has the parameters of the examples", () => {
+  test("the OpenAPI document has the parameters of the examples", () => {
     const shown = [...table.commands()].filter(([, { example }]) => example !== undefined);
     assert.ok(shown.length > 4);
     for (const [path, { example }] of shown) {

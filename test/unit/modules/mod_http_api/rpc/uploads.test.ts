@@ -159,7 +159,7 @@ describe("names", () => {
 });
 
 describe("facts that a part states about its file", () => {
-  test("are backing path, mode and time", async () => {
+  test("a part states the backing path, mode and time of its file", async () => {
     const headers = { Abspath: "/x/y" };
     const name = "file?mode=0644&mtime=-5&mtime-nsecs=7";
     const { abspath, mode, mtime, path } = await tree([{ filename: "d/f", headers, name }, file("g")])
@@ -176,7 +176,7 @@ describe("facts that a part states about its file", () => {
     );
   });
 
-  test("are ignored in headers of other names", async () => {
+  test("facts in headers of other names are ignored", async () => {
     const headers = { Mode: "0644", Mtime: "5" };
     const one = await tree([{ filename: "f", headers, name: "file" }]).one();
     assert.deepEqual([one.abspath, one.mode, one.mtime], [undefined, undefined, undefined]);
@@ -203,12 +203,12 @@ describe("facts that a part states about its file", () => {
     });
   }
 
-  test("include a percent-encoded backing path, which takes precedence over a plain one", async () => {
+  test("a percent-encoded backing path takes precedence over a plain one", async () => {
     const headers = { Abspath: "/x", "Abspath-Encoded": "%2Fna%C3%AFve" };
     assert.equal((await tree([{ filename: "f", headers }]).one()).abspath, "/naïve");
   });
 
-  test("include a type, and an invalid type is an error when the part is reached", async () => {
+  test("a part states a type, and an invalid type is an error when the part is reached", async () => {
     const entries = tree([file("a"), { filename: "b", type: "text/plain x" }])
       .entries()
       [Symbol.asyncIterator]();
@@ -218,22 +218,24 @@ describe("facts that a part states about its file", () => {
 });
 
 describe("some entries", () => {
-  test("are all of them", async () =>
+  test("some() yields all entries", async () =>
     assert.deepEqual(await outline(tree([file("a"), file("d/b", "b")]).some()), [
       ["a", "a"],
       ["d/", [["b", "b"]]],
     ]));
-  test("none", () => assert.rejects(outline(tree([]).some()), { message: "expected a file argument" }));
+  test("some() fails if there are no entries", () =>
+    assert.rejects(outline(tree([]).some()), { message: "expected a file argument" }));
 });
 
 describe("plain files", () => {
-  test("are read one after the other", async () =>
+  test("plain files are read one after the other", async () =>
     assert.deepEqual(await outline(tree([file("a"), file("b")]).plain("no file")), [
       ["a", "a"],
       ["b", "b"],
     ]));
-  test("none", () => assert.rejects(outline(tree([]).plain("no file")), { message: "expected a file argument" }));
-  test("a directory behind a file", async () => {
+  test("plain files are required by default", () =>
+    assert.rejects(outline(tree([]).plain("no file")), { message: "expected a file argument" }));
+  test("a directory after a plain file is refused", async () => {
     const read: string[] = [];
     const all = async () => {
       for await (const { body } of tree([file("a"), file("d/b")]).plain("no file")) read.push(await textOf(body));
@@ -244,14 +246,16 @@ describe("plain files", () => {
 });
 
 describe("one file", () => {
-  test("is the first entry", async () =>
+  test("one() returns the first entry", async () =>
     assert.equal(await textOf((await tree([file("a", "x"), file("b")]).one()).body), "x"));
-  test("none", () => assert.rejects(tree([]).one(), { message: "expected a file argument" }));
-  test("a directory", () => assert.rejects(tree([file("d/f")]).one(), { message: "file argument was nil" }));
+  test("one() fails if there are no entries", () =>
+    assert.rejects(tree([]).one(), { message: "expected a file argument" }));
+  test("one() refuses a directory", () =>
+    assert.rejects(tree([file("d/f")]).one(), { message: "file argument was nil" }));
 });
 
 describe("a truncated body", () => {
-  test("yields the complete entries, then fails", async () => {
+  test("a truncated body yields the complete entries, then fails", async () => {
     const entries = tree([file("a", "1"), file("b", "half of it")], { cut: true }).entries();
     const seen: string[] = [];
     await assert.rejects(
@@ -296,8 +300,9 @@ describe("contents read through passing", () => {
     return Buffer.concat(seen).equals(content);
   }
 
-  test("are equal, but their buffers are reused", async () => assert.equal(await read("passing"), false));
-  test("are stable when read through body", async () => assert.equal(await read("body"), true));
+  test("contents read through passing are equal, but their buffers are reused", async () =>
+    assert.equal(await read("passing"), false));
+  test("contents read through body are stable", async () => assert.equal(await read("body"), true));
 });
 
 test("the target of a symlink has a length limit", async () => {

@@ -17,8 +17,8 @@ describe("hosts of the gateway next to the apps of a server", () => {
   const ask = (authority: string, path: string, headers: Record<string, string> = {}, method = "GET") =>
     askAt(host.http, path, { host: authority, ...headers }, method);
   const location = async (authority: string, path: string, headers = {}) => {
-    const { status, headers: answered } = await ask(authority, path, headers);
-    return [status, answered.location];
+    const { status, headers: responseHeaders } = await ask(authority, path, headers);
+    return [status, responseHeaders.location];
   };
 
   before(async () => {
@@ -68,7 +68,7 @@ describe("hosts of the gateway next to the apps of a server", () => {
   });
   after(() => host?.stop());
 
-  test("a root has its own host, to which paths lead, in the one form that it has there", async () => {
+  test("a path on a gateway is redirected to the host of its root, in canonical form", async () => {
     const home = `http://${site}.ipfs.gw.example`;
     assert.deepEqual(await location("gw.example", `/ipfs/${site}/sub/?a=b`), [301, `${home}/sub/?a=b`]);
     assert.deepEqual(await location("GW.Example", `/ipfs/${site.toUpperCase()}`), [301, `${home}/`]);
@@ -104,7 +104,7 @@ describe("hosts of the gateway next to the apps of a server", () => {
     },
   );
 
-  test("all that is below its host is content, whatever the case of the name, and no app answers", async () => {
+  test("everything on the host of a root is content, whatever the case of the host, and apps do not respond there", async () => {
     for (const name of [`${site}.ipfs.gw.example`, `${site.toUpperCase()}.IPFS.gw.example:8080`]) {
       const { status, body, headers } = await ask(name, "/sub/a.txt", { origin: "http://evil.example" });
       assert.deepEqual([status, body, headers["x-ipfs-path"]], [200, "in a", `/ipfs/${site}/sub/a.txt`]);
@@ -117,7 +117,7 @@ describe("hosts of the gateway next to the apps of a server", () => {
     assert.equal((await ask(`${site}.ipfs.gw.example`, "/sub/a.txt", {}, "POST")).status, 405);
   });
 
-  test("a page of such a host opens no websocket of an app", async () => {
+  test("a page on the host of a root cannot open a websocket of an app", async () => {
     const handshake = {
       connection: "upgrade",
       upgrade: "websocket",
@@ -127,7 +127,7 @@ describe("hosts of the gateway next to the apps of a server", () => {
     assert.equal((await ask(`${site}.ipfs.gw.example`, "/talk", handshake)).status, 404);
   });
 
-  test("a page links to itself by its own paths, and to blocks by the gateway", async () => {
+  test("a page links to other paths on its own host, and to blocks on the gateway", async () => {
     const { body } = await ask(`${site}.ipfs.gw.example:8080`, "/sub/");
     assert.ok(body.includes('<a href="/sub/a.txt">a.txt</a>'), body);
     assert.match(body, /href="\/\/gw\.example:8080\/ipfs\/[a-z0-9]+\?filename=a\.txt"/);
@@ -136,7 +136,7 @@ describe("hosts of the gateway next to the apps of a server", () => {
     assert.deepEqual([directory.status, directory.headers.location], [301, "/sub/?x=1"]);
   });
 
-  test("an entry with the port goes before the one without, and a pattern is one label", async () => {
+  test("an entry with a port takes precedence over the entry without, and a wildcard matches one label", async () => {
     assert.equal((await ask("gw.example:81", `/ipfs/${site}/sub/a.txt`)).body, "in a");
     assert.equal((await ask("gw.example:81", "/ipns/my-site.example.org/")).status, 404);
     assert.equal((await ask("a.any.example", `/ipfs/${site}`)).status, 301);
@@ -145,7 +145,7 @@ describe("hosts of the gateway next to the apps of a server", () => {
     assert.equal((await ask("127.0.0.2", `/ipfs/${site}/sub/a.txt`)).body, "in a", "an address has no hosts below it");
   });
 
-  test("domains are one label where the gateway says so, and both forms are served", async () => {
+  test("domains are encoded as one label if the gateway requires that, and both forms are served", async () => {
     const inlined = "my--site-example-org";
     assert.deepEqual(await location("gw.example", "/ipns/my-site.example.org/sub/"), [
       301,
@@ -157,20 +157,20 @@ describe("hosts of the gateway next to the apps of a server", () => {
     }
   });
 
-  test("a name that no host can have is not sent anywhere", async () => {
+  test("a name that is not a valid host causes no redirect", async () => {
     for (const name of ["evil.example%3F", "evil.example%23", "a%40evil.example", "a%5Cb", "%0d%0aset-cookie%3Aa"]) {
       const { status, headers } = await ask("gw.example", `/ipns/${name}/x`);
       assert.deepEqual([headers.location, status >= 400], [undefined, true], name);
     }
   });
 
-  test("a host with a DNSLink is a website, and one that the server is set up for is not", async () => {
+  test("a host with a DNSLink is a website unless the server is configured for that host", async () => {
     const { body, headers } = await ask("my-site.example.org", "/sub/a.txt");
     assert.deepEqual([body, headers["x-ipfs-path"]], ["in a", "/ipns/my-site.example.org/sub/a.txt"]);
     assert.equal((await ask("www.example.org", "/")).status, 404);
   });
 
-  test("X-Forwarded-Host and -Proto count from a trusted proxy", async () => {
+  test("X-Forwarded-Host and X-Forwarded-Proto of a trusted proxy are used", async () => {
     const forwarded = { "x-forwarded-host": "gw.example", "x-forwarded-proto": "https" };
     assert.deepEqual(await location("inner.example", `/ipfs/${site}/`, forwarded), [
       301,
@@ -181,7 +181,7 @@ describe("hosts of the gateway next to the apps of a server", () => {
   });
 });
 
-test("X-Forwarded-Host of somebody who is no trusted proxy is nothing, and null takes localhost away", async () => {
+test("X-Forwarded-Host of an untrusted client is ignored, and null removes localhost", async () => {
   await using host = await startHost({
     config: {
       modules_enabled: ["http", "http_gateway"],
@@ -200,7 +200,7 @@ test("X-Forwarded-Host of somebody who is no trusted proxy is nothing, and null 
   assert.equal((await ask({ host: "localhost" })).status, 200);
 });
 
-test("an option that names no gateways is refused, and says which entry is wrong", () => {
+test("an invalid option is rejected with the name of the wrong entry", () => {
   for (const [spec, said] of [
     [{ Paths: "/ipfs" }, /gateway_public_gateways\.gw\.example\.Paths is "\/ipfs", but it must be a list of paths/],
     [{ Subdomains: true }, /gateway_public_gateways\.gw\.example\.Subdomains .* one of Paths, UseSubdomains/],

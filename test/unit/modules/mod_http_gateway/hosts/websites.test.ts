@@ -6,24 +6,24 @@ import { test } from "node:test";
 import { decode, encode } from "@dnsquery/dns-packet";
 import { startGatewayWith } from "../support.ts";
 
-/** A resolver on loopback, and the names that it was asked for. */
+/** A DNS-over-HTTPS resolver on loopback, and the names that were looked up. */
 async function resolver(records: (name: string) => string | undefined) {
-  const asked: string[] = [];
+  const lookups: string[] = [];
   const server = createServer((request, response) => {
     const query = new URL(request.url ?? "", "http://x").searchParams.get("dns") ?? "";
     const { questions = [] } = decode(Buffer.from(query, "base64url"));
     const name = questions[0]?.name ?? "";
-    asked.push(name);
+    lookups.push(name);
     const record = records(name);
-    const answers = record === undefined ? [] : [{ type: "TXT" as const, name, data: [record] }];
-    response.end(encode({ type: "response", questions, answers }));
+    const txtRecords = record === undefined ? [] : [{ type: "TXT" as const, name, data: [record] }];
+    response.end(encode({ type: "response", questions, answers: txtRecords }));
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return { asked, url, [Symbol.asyncDispose]: async () => void server.close() };
+  return { lookups, url, [Symbol.asyncDispose]: async () => void server.close() };
 }
 
-test("domains are websites by their DNSLink, through each other, and each is looked up once", async () => {
+test("domains with a DNSLink are websites, links may lead to other domains, and each domain is looked up once", async () => {
   let site = "";
   await using dns = await resolver((name) => {
     if (name === "_dnslink.site.test") return `dnslink=/ipfs/${site}`;
@@ -43,7 +43,7 @@ test("domains are websites by their DNSLink, through each other, and each is loo
     { gateway_dnslink: true },
   );
   const ask = (name: string, path: string) => host.ask(path, { host: name });
-  const times = (name: string) => dns.asked.filter((each) => each === `_dnslink.${name}`).length;
+  const times = (name: string) => dns.lookups.filter((each) => each === `_dnslink.${name}`).length;
 
   for (const name of ["site.test", "SITE.test:8080", "site.test."]) assert.equal((await ask(name, "/")).body, "home");
   assert.equal(times("site.test"), 1);
@@ -65,7 +65,7 @@ test("domains are websites by their DNSLink, through each other, and each is loo
   const endless = await ask("n1.test", "/");
   assert.deepEqual([endless.status, times("n32.test"), times("n33.test")], [400, 1, 0]);
 
-  const before = dns.asked.length;
+  const before = dns.lookups.length;
   for (const name of ["127.0.0.1", "[::1]", "localhost", "a.localhost"]) await ask(name, "/");
-  assert.equal(dns.asked.length, before);
+  assert.equal(dns.lookups.length, before);
 });

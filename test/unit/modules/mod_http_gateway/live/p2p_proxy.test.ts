@@ -9,7 +9,7 @@ import { askAt } from "../support.ts";
 
 const MIB = 1024 * 1024;
 
-/** What a service of a peer was asked. */
+/** The request that the service of a peer has received. */
 interface Seen {
   readonly method: string;
   readonly url: string;
@@ -17,19 +17,17 @@ interface Seen {
   readonly length: number;
 }
 
-/**
- * A service that does not speak HTTP by a library. It ends when its client does, with an error or
- * without.
- */
+/** A raw TCP service. A socket closes when its client does, with or without an error. */
 const listenTo = (connected: (socket: Socket) => void) =>
   createTcpServer((socket) => connected(socket.on("error", () => undefined))).listen(0, "127.0.0.1");
 
-/** A server that tells what it was asked, but for a few paths. */
-async function answer(asked: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { method = "", url = "", headers } = asked;
-  if (url === "/reset") return void asked.socket.destroy();
+/** Responds with a description of the request, except on a few paths. */
+async function respond(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { method = "", url = "", headers } = incoming;
+  if (url === "/reset") return void incoming.socket.destroy();
   if (url === "/half")
-    // A moment later, since a body that breaks at once may break before anything is sent.
+    // Destroyed after a delay, because a body that breaks off at once may break off before anything
+    // is sent.
     return void response
       .writeHead(200, { "content-length": "10" })
       .write("half", () => setTimeout(() => response.destroy(), 20));
@@ -49,15 +47,15 @@ async function answer(asked: IncomingMessage, response: ServerResponse): Promise
   }
   if (url === "/large") return void response.end(Buffer.alloc(4 * MIB, "x"));
   let length = 0;
-  for await (const piece of asked) length += (piece as Buffer).length;
+  for await (const piece of incoming) length += (piece as Buffer).length;
   response.end(JSON.stringify({ method, url, headers, length }));
 }
 
 describe("services of peers at /p2p of the gateway's address", () => {
-  let [asking, peer]: RpcHost[] = [];
+  let [client, peer]: RpcHost[] = [];
   let server: Server;
   let id = "";
-  const hosts = () => [asking, peer] as [RpcHost, RpcHost];
+  const hosts = () => [client, peer] as [RpcHost, RpcHost];
   const port = () =>
     hosts()[0]
       .host.listening()
@@ -70,17 +68,17 @@ describe("services of peers at /p2p of the gateway's address", () => {
     JSON.parse((await ask(path, headers, method)).body) as Seen;
 
   before(async () => {
-    server = createServer((asked, response) => void answer(asked, response)).listen(0, "127.0.0.1");
+    server = createServer((incoming, response) => void respond(incoming, response)).listen(0, "127.0.0.1");
     await once(server, "listening");
     const values = { "Addresses.Gateway": "/ip4/127.0.0.1/tcp/0", "Discovery.MDNS.Enabled": false };
     const modules = { modules_enabled: ["http", "http_api", "http_gateway"] };
-    [asking, peer] = await Promise.all([
+    [client, peer] = await Promise.all([
       startOnline({ ...values, "Experimental.P2pHttpProxy": true }, modules),
       startOnline({ ...values, "Experimental.Libp2pStreamMounting": true }),
     ]);
     const facts = await peer.value<{ ID: string; Addresses: readonly string[] }>("id");
     id = facts.ID;
-    await asking.call(`swarm/connect?arg=${facts.Addresses[0]}`);
+    await client.call(`swarm/connect?arg=${facts.Addresses[0]}`);
     const target = `/ip4/127.0.0.1/tcp/${(server.address() as AddressInfo).port}`;
     await peer.call(`p2p/listen?arg=/http&arg=${target}&allow-custom-protocol=true`);
     await peer.call(`p2p/listen?arg=/x/notes/http&arg=${target}`);
@@ -91,8 +89,8 @@ describe("services of peers at /p2p of the gateway's address", () => {
     server.close();
   });
 
-  test("are asked by their path, with the query and all that the client says, but for what is of its connection", async () => {
-    const told = await seen(`/p2p/${id}/http/a%2520b/%2Fc/?x=1&y=%20z`, {
+  test("a service gets the path, query and headers of the client, without headers about the connection", async () => {
+    const received = await seen(`/p2p/${id}/http/a%2520b/%2Fc/?x=1&y=%20z`, {
       cookie: "a=b",
       authorization: "Bearer x",
       connection: "close, x-hop",
@@ -102,17 +100,18 @@ describe("services of peers at /p2p of the gateway's address", () => {
       "x-forwarded-for": "9.9.9.9",
       "x-forwarded-host": "elsewhere.example",
       forwarded: "for=9.9.9.9",
-      // By these spellings a client says nothing of its body, and nothing of who it is.
+      // With these spellings the headers do not apply to the body, and do not identify the client.
       content_length: "9",
       transfer_encoding: "chunked",
       "x.real.ip": "9.9.9.9",
     });
-    assert.deepEqual([told.method, told.url], ["GET", "/a%2520b/%2Fc/?x=1&y=%20z"]);
-    assert.deepEqual(told.headers, {
+    assert.deepEqual([received.method, received.url], ["GET", "/a%2520b/%2Fc/?x=1&y=%20z"]);
+    assert.deepEqual(received.headers, {
       host: id,
       cookie: "a=b",
       authorization: "Bearer x",
-      // The client itself, as the proxy on this machine tells, which is a trusted one.
+      // The address of the client itself, as reported by the proxy on this machine, which is
+      // trusted.
       "x-forwarded-for": "9.9.9.9",
       via: "1.1 modhost",
       connection: "close",
@@ -124,7 +123,7 @@ describe("services of peers at /p2p of the gateway's address", () => {
     assert.equal((await seen(`/p2p/${id}/http/n`, { host: `localhost:${port()}` })).url, "/n");
   });
 
-  test("get bodies and give them as they come, of whatever size", async () => {
+  test("bodies of any size are streamed in both directions", async () => {
     const outgoing = request({ port: port(), host: "127.0.0.1", path: `/p2p/${id}/http/up`, method: "POST" });
     for (let sent = 0; sent < 4; sent += 1) if (!outgoing.write(Buffer.alloc(MIB))) await once(outgoing, "drain");
     outgoing.end();
@@ -135,11 +134,11 @@ describe("services of peers at /p2p of the gateway's address", () => {
     assert.equal((await ask(`/p2p/${id}/http/large`)).body.length, 4 * MIB);
   });
 
-  test("hold no stream after their answer, though they keep it open, nor after one that is no HTTP", async (t) => {
+  test("no stream stays open after a response, even if the service keeps it open or does not speak HTTP", async (t) => {
     const lasting = listenTo((socket) => {
       socket.once("data", (bytes) => {
-        const isAsked = String(bytes).startsWith("GET /ok");
-        socket.write(isAsked ? "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi" : "HTTP/1.1 099 No\r\n\r\n");
+        const isKnownPath = String(bytes).startsWith("GET /ok");
+        socket.write(isKnownPath ? "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi" : "HTTP/1.1 099 No\r\n\r\n");
       });
     });
     t.after(() => lasting.close());
@@ -154,22 +153,22 @@ describe("services of peers at /p2p of the gateway's address", () => {
     assert.equal((await ask(`/p2p/${id}/x/lasting/http/ok`)).body, "hi");
     assert.equal((await ask(`/p2p/${id}/x/lasting/http/wrong`)).status, 502);
     await Promise.all(ended);
-    await eventually("no stream is left", async () =>
+    await eventually("no stream is open", async () =>
       (await hosts()[1].call("p2p/stream/ls")).text.includes('"Streams":null'),
     );
   });
 
-  test("answer for themselves: status, headers and trailers are theirs", async () => {
+  test("status, headers and trailers of the service are relayed", async () => {
     const own = await ask(`/p2p/${id}/http/own`);
     assert.deepEqual([own.status, own.body, own.cut], [418, "tea", false]);
     assert.deepEqual(own.headers["set-cookie"], ["a=1", "b=2"]);
     assert.deepEqual([own.headers["x-hop"], own.headers["access-control-allow-origin"]], [undefined, undefined]);
     assert.match(own.headers.trailer ?? "", /^x-sum$/i);
-    // A peer does not speak for the origin.
+    // A peer must not set headers that affect the whole origin.
     assert.deepEqual([own.headers["clear-site-data"], own.headers["service-worker-allowed"]], [undefined, undefined]);
   });
 
-  test("that do not respond are 502, a partial response is cut off, and a path without a peer is 400", async () => {
+  test("a service that does not respond is 502, a partial response is cut off, and a path without a peer is 400", async () => {
     const nobody = "12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5";
     for (const path of [`${id}/http/reset`, `${id}/x/none/http/a`, `${nobody}/http/a`]) {
       const { status, body } = await ask(`/p2p/${path}`);
@@ -188,13 +187,13 @@ describe("services of peers at /p2p of the gateway's address", () => {
     assert.equal((await ask(`/p2p/${id}/http/a`, { via })).status, 508);
   });
 
-  test("are given up by the bounds of the gateway, are at hosts that have the path, and are gone when the experiment is off", async () => {
+  test("the gateway's time limits apply, hosts need /p2p among their paths, and the experiment can be switched off", async () => {
     await set("Gateway.RetrievalTimeout", "50ms");
     assert.equal((await ask(`/p2p/${id}/http/silent`)).status, 504);
     await set("Gateway.RetrievalTimeout", "1h");
     await set("Gateway.MaxRequestDuration", "50ms");
     assert.equal((await ask(`/p2p/${id}/http/silent`)).status, 504);
-    // More than a timer of Node takes.
+    // This is longer than a timer of Node.js supports.
     await set("Gateway.MaxRequestDuration", "1000h");
     await set("Gateway.PublicGateways", { "gw.example": { Paths: ["/ipfs"] }, "all.example": { Paths: ["/p2p"] } });
     const at = async (host: string) => (await ask(`/p2p/${id}/http/a`, { host })).status;

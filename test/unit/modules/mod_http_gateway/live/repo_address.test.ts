@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startOnline, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
-import { type Answer, askAt, prepareRepo } from "../support.ts";
+import { askAt, type GatewayResponse, prepareRepo } from "../support.ts";
 
-describe("at Addresses.Gateway of a repo", () => {
+describe("a gateway at Addresses.Gateway of a repo", () => {
   let host: RpcHost;
   let cid = "";
   const port = () => host.host.listening().find(({ service }) => service === "http_api_gateway")?.port as number;
-  const ask = (path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Answer> =>
+  const ask = (path: string, headers: Record<string, string> = {}, method = "GET"): Promise<GatewayResponse> =>
     askAt(port(), path, headers, method);
   const set = (key: string, value: unknown) =>
     host.call(`config?arg=${key}&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`);
@@ -28,7 +28,7 @@ describe("at Addresses.Gateway of a repo", () => {
   });
   after(() => host?.stop());
 
-  test("content is served, and the read-only commands are", async () => {
+  test("content and the read-only commands are served", async () => {
     assert.equal((await ask(`/ipfs/${cid}`)).status, 200);
     assert.equal((await ask(`/api/v0/block/stat?arg=${cid}`)).status, 200);
     assert.equal((await ask("/api/v0/pin/ls")).status, 404);
@@ -45,10 +45,10 @@ describe("at Addresses.Gateway of a repo", () => {
     await host.host.load("http_gateway");
     assert.equal((await ask(`/ipfs/${cid}`)).status, 200);
     const url = `http://127.0.0.1:${port()}`;
-    await eventually(`the file names ${url}`, async () => (await file().catch(() => "")) === url);
+    await eventually(`the file contains ${url}`, async () => (await file().catch(() => "")) === url);
   });
 
-  test("Gateway of the config counts as soon as it is written", async () => {
+  test("changed headers, redirects and error pages of the config apply at once", async () => {
     const { text } = await set("Gateway.HTTPHeaders", {
       "X-Gateway": ["a", "b"],
       "Access-Control-Allow-Headers": ["X-Own"],
@@ -72,7 +72,7 @@ describe("at Addresses.Gateway of a repo", () => {
     assert.match((await ask("/ipfs/nonsense", browser)).headers["content-type"] ?? "", /^text\/plain/);
   });
 
-  test("so do its bounds", async () => {
+  test("changed limits of the config apply at once", async () => {
     await set("Gateway.DeserializedResponses", false);
     assert.equal((await ask(`/ipfs/${cid}`)).status, 406);
     await set("Gateway.DeserializedResponses", null);
@@ -87,7 +87,7 @@ describe("at Addresses.Gateway of a repo", () => {
     await set("Gateway.MaxConcurrentRequests", null);
   });
 
-  test("so does whether others may ask for routes, which the host's own ports do not answer unless an option says so", async () => {
+  test("Gateway.ExposeRoutingAPI applies at once, and the host's own ports do not serve routing by default", async () => {
     const path = `/routing/v1/providers/${cid}`;
     assert.equal((await ask(path)).body, '{"Providers":[]}');
     await set("Gateway.ExposeRoutingAPI", false);
@@ -97,7 +97,7 @@ describe("at Addresses.Gateway of a repo", () => {
     assert.equal((await askAt(host.http, path, {}, "GET")).status, 404);
   });
 
-  test("so do the hosts that it knows", async () => {
+  test("changed public gateways of the config apply at once", async () => {
     const at = (host: string) => ask(`/ipfs/${cid}?format=raw`, { host });
     assert.equal((await at("gw.example")).status, 200);
     await set("Gateway.PublicGateways", { "gw.example": { Paths: ["/ipfs"], UseSubdomains: true }, localhost: null });
@@ -106,29 +106,29 @@ describe("at Addresses.Gateway of a repo", () => {
     assert.equal((await ask("/api/v0/version", { host: `${cid}.ipfs.gw.example` })).status, 404);
     await set("Gateway.PublicGateways", {});
     assert.equal((await at("localhost")).status, 301);
-    // Of no domain that is looked up: an address of documentation, and a name that no resolver has.
+    // These names need no DNS lookup, because they are reserved.
     await set("Gateway.NoDNSLink", true);
     assert.equal((await at("gw.invalid")).status, 200);
     await set("Gateway.NoDNSLink", false);
     assert.equal((await at("gw.invalid")).status, 200);
   });
 
-  test("an invalid value is logged, and the previous one stays in force", async () => {
-    const answer = await askAt(host.http, `/api/v0/config?arg=Gateway.RetrievalTimeout&arg=soon`, {}, "POST");
+  test("an invalid value is logged, and the previous value stays in force", async () => {
+    const response = await askAt(host.http, `/api/v0/config?arg=Gateway.RetrievalTimeout&arg=soon`, {}, "POST");
     assert.match(
-      String(answer.headers["x-modhost-config-waits"]),
+      String(response.headers["x-modhost-config-waits"]),
       /Gateway\.RetrievalTimeout;reason=.*invalid duration/,
     );
     assert.equal((await ask(`/ipfs/${cid}`)).status, 200);
-    // It is still there at the next start.
+    // The invalid value is still in the config at the next start.
     await host.host.unload("http_gateway");
     await host.host.load("http_gateway");
     assert.equal((await ask(`/ipfs/${cid}`)).status, 200);
-    assert.match(host.log(), /Gateway\.RetrievalTimeout is not in force, 30s is: .*invalid duration/);
+    assert.match(host.log(), /Gateway\.RetrievalTimeout is not in force, the default 30s is: .*invalid duration/);
   });
 });
 
-test("of a node with a network, the config says whether it fetches for others, and how long they wait", async () => {
+test("an online node fetches content for clients as the config says, with its time limits", async () => {
   await using host = await startOnline(
     { "Addresses.Gateway": "/ip4/127.0.0.1/tcp/0", "Discovery.MDNS.Enabled": false },
     { modules_enabled: ["http", "http_api", "http_gateway"] },

@@ -8,7 +8,7 @@ import { askAt, prepareRepo } from "../support.ts";
 
 const EMPTY = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const EMPTY_V1 = "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354";
-/** "hello" as go-ipfs adds it. */
+/** The CID of "hello" as go-ipfs adds it. */
 const HELLO = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
 
 interface Written {
@@ -18,7 +18,7 @@ interface Written {
   readonly body: string;
 }
 
-// What it answers is what go-ipfs 0.9.0 answers, CIDs among it.
+// The expected responses, including CIDs, are those of go-ipfs 0.9.0.
 describe("a writable gateway at Addresses.Gateway", () => {
   let host: RpcHost;
   const port = () => host.host.listening().find(({ service }) => service === "http_api_gateway")?.port as number;
@@ -31,14 +31,14 @@ describe("a writable gateway at Addresses.Gateway", () => {
     headers: Record<string, string> = {},
   ): Promise<Written> {
     const given = { connection: "close", ...headers };
-    const asked = request({ port: port(), host: "127.0.0.1", path, method, headers: given });
-    asked.end(body);
-    const [answer] = (await once(asked, "response")) as [IncomingMessage];
-    const text = String(Buffer.concat(await answer.toArray()));
-    const { location, "ipfs-hash": hash } = answer.headers as Record<string, string | undefined>;
-    return { status: answer.statusCode ?? 0, hash, location, body: text };
+    const outgoing = request({ port: port(), host: "127.0.0.1", path, method, headers: given });
+    outgoing.end(body);
+    const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
+    const text = String(Buffer.concat(await incoming.toArray()));
+    const { location, "ipfs-hash": hash } = incoming.headers as Record<string, string | undefined>;
+    return { status: incoming.statusCode ?? 0, hash, location, body: text };
   }
-  /** What it leads to, and nothing else. */
+  /** Returns the response for new content, which has no body. */
   const made = (hash: string, path = ""): Written => ({
     status: 201,
     hash,
@@ -57,7 +57,7 @@ describe("a writable gateway at Addresses.Gateway", () => {
   });
   after(() => host?.stop());
 
-  test("is none unless the config says so, and from then on", async () => {
+  test("writing is off by default and can be switched on and off while the host runs", async () => {
     const { status, body } = await write("POST", "/ipfs/", "hello");
     assert.deepEqual([status, body], [405, "Method POST not allowed: read only access\n"]);
     await set("Gateway.Writable", true);
@@ -69,7 +69,7 @@ describe("a writable gateway at Addresses.Gateway", () => {
     assert.equal(headers.allow, "GET, HEAD, OPTIONS, POST, PUT, DELETE");
   });
 
-  test("adds what is posted, wherever that is, and pins nothing", async () => {
+  test("POST adds the body, whatever the path is, and pins nothing", async () => {
     assert.equal(await read(HELLO), "hello");
     assert.deepEqual(await write("POST", `/ipfs/${EMPTY}`, "hello"), made(HELLO));
     assert.deepEqual(await write("POST", "/ipfs/"), made("QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"));
@@ -78,7 +78,7 @@ describe("a writable gateway at Addresses.Gateway", () => {
     assert.doesNotMatch((await host.call("pin/ls")).text, new RegExp(HELLO));
   });
 
-  test("puts a file into a directory, which makes another one", async () => {
+  test("PUT adds a file to a directory and returns the new directory", async () => {
     const one = "QmeN21vwo3ukxKrHZuVK34YBKuvR8pCJevTCM5WVRVb7qE";
     assert.deepEqual(await write("PUT", `/ipfs/${EMPTY}/a.txt`, "hello"), made(one, "/a.txt"));
     const deep = "QmV6bQSrFxVB9L2nR2JkTqtNfPubFKAmReVic14EZo82RG";
@@ -86,8 +86,8 @@ describe("a writable gateway at Addresses.Gateway", () => {
     const other = "QmabZ48VXJYZXZvtUqMawEa2ckTJphDB1iHW9TBTMfPRCd";
     assert.deepEqual(await write("PUT", `/ipfs/${deep}/d/e/a.txt`, "x"), made(other, "/d/e/a.txt"));
     assert.deepEqual([await read(`${deep}/d/e/a.txt`), await read(`${other}/d/e/a.txt`)], ["hello", "x"]);
-    const inPlace = "QmSc9rqAfWTtXqi4KMsHsgWdNHWcMwKybhM5iNV2N2UcYb";
-    assert.deepEqual(await write("PUT", `/ipfs/${deep}/d/`, "x"), made(inPlace, "/d"));
+    const replaced = "QmSc9rqAfWTtXqi4KMsHsgWdNHWcMwKybhM5iNV2N2UcYb";
+    assert.deepEqual(await write("PUT", `/ipfs/${deep}/d/`, "x"), made(replaced, "/d"));
     const later = "bafybeihbmth5len5vdke3ozvm527qb3java5rpnb4sa7mmhffeewycav6q";
     assert.deepEqual(await write("PUT", `/ipfs/${EMPTY_V1}/a`, "x"), made(later, "/a"));
     const spaced = "QmY3B8vE4V6dJNtyAyK1vqkRxQupryDrYsDRffge7vzjCa";
@@ -95,7 +95,7 @@ describe("a writable gateway at Addresses.Gateway", () => {
     assert.deepEqual(await write("PUT", `/ipfs/${EMPTY}${path}`, "x"), made(spaced, path));
   });
 
-  test("takes an entry out, and leads to the directory that it was in", async () => {
+  test("DELETE removes an entry and leads to the directory that contained it", async () => {
     const deep = "QmV6bQSrFxVB9L2nR2JkTqtNfPubFKAmReVic14EZo82RG";
     const bare = "QmQ39cAEovxhRp9goktpY2tFK9usBvejwTPFJxRUQo5mtA";
     assert.deepEqual(await write("DELETE", `/ipfs/${deep}/d/e/a.txt`), made(bare, "/d/e"));
@@ -103,7 +103,7 @@ describe("a writable gateway at Addresses.Gateway", () => {
     assert.deepEqual(await write("DELETE", `/ipfs/${deep}/d/`), made(EMPTY));
   });
 
-  test("refuses what it cannot do", async () => {
+  test("invalid writes are rejected with the error text of go-ipfs", async () => {
     const deep = "QmV6bQSrFxVB9L2nR2JkTqtNfPubFKAmReVic14EZo82RG";
     for (const [method, path, status, sentence] of [
       ["PUT", `/ipfs/${EMPTY}`, 400, /^WritableGateway: empty path/],
@@ -116,13 +116,13 @@ describe("a writable gateway at Addresses.Gateway", () => {
       ["DELETE", `/ipfs/${deep}/d/x/none`, 500, /failed to look up parent: file does not exist/],
       ["PUT", `/ipfs/bafybeifx7yeb55armcsxwwitkymga5xf53dxiarykms3ygqic223w5sk3m/a`, 404, /not found/],
     ] as const) {
-      const { status: answered, body } = await write(method, path, "x");
-      assert.equal(answered, status, `${method} ${path}: ${body}`);
+      const { status: actual, body } = await write(method, path, "x");
+      assert.equal(actual, status, `${method} ${path}: ${body}`);
       assert.match(body, sentence);
     }
   });
 
-  test("takes from pages of other origins what the operator lets them send, and is the same at hosts of roots", async () => {
+  test("pages of other origins may write if the operator allows their methods, and hosts of roots accept writes", async () => {
     const page = { origin: "http://page.example" };
     assert.equal((await write("POST", "/ipfs/", "hello", page)).status, 403);
     assert.equal((await write("POST", "/ipfs/", "hello", { origin: `http://127.0.0.1:${port()}` })).status, 201);

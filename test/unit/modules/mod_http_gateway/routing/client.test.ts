@@ -1,4 +1,4 @@
-/** A node that knows the network through the gateway of another alone. */
+/** A node that only uses the gateway of another node as its router. */
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,12 +6,12 @@ import { after, before, describe, test } from "node:test";
 import { type RpcHost, startOnline } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { provided, type RoutingPair, startRoutingPair } from "./pair.ts";
 
-interface Told {
+interface RoutingEvent {
   readonly Type: number;
   readonly Responses: readonly { readonly ID: string; readonly Addrs: readonly string[] }[] | null;
 }
 
-describe("routing delegated to a gateway", () => {
+describe("a node that delegates routing to a gateway", () => {
   let pair: RoutingPair;
   let client: RpcHost;
   before(async () => {
@@ -28,10 +28,12 @@ describe("routing delegated to a gateway", () => {
   const named = async (path: string, type: number) => {
     const { status, text, lines } = await client.call(path);
     assert.equal(status, 200, text);
-    return (lines as readonly Told[]).filter(({ Type }) => Type === type).flatMap(({ Responses }) => Responses ?? []);
+    return (lines as readonly RoutingEvent[])
+      .filter(({ Type }) => Type === type)
+      .flatMap(({ Responses }) => Responses ?? []);
   };
 
-  test("finds who has a block and where a peer is, and fetches the block there", async () => {
+  test("the node finds the providers of a block and the addresses of a peer, and fetches the block there", async () => {
     const { other, otherId, address } = pair;
     const cid = await provided(other, "known by hearsay");
     const where = { ID: otherId, Addrs: [address] };
@@ -42,7 +44,7 @@ describe("routing delegated to a gateway", () => {
     assert.ok(text.includes(otherId), text);
   });
 
-  test("resolves names of others, and publishes its own", async () => {
+  test("the node resolves names of other nodes, and publishes its own", async () => {
     const { other } = pair;
     const { Name } = await other.value<{ Name: string }>("name/publish?arg=/ipfs/bafkqaaa&resolve=false");
     assert.deepEqual(await client.value(`name/resolve?arg=${Name}`), { Path: "/ipfs/bafkqaaa" });
@@ -50,27 +52,27 @@ describe("routing delegated to a gateway", () => {
     assert.deepEqual(await other.value(`name/resolve?arg=${own.Name}`), { Path: "/ipfs/bafkqabdfonsxg" });
   });
 
-  test("has no DHT, so that it neither provides nor answers such queries", async () => {
+  test("the node has no DHT, so it neither provides blocks nor responds to DHT queries", async () => {
     assert.equal((await client.call("dht/query?arg=QmNnooDu7bfjPFoTZYxMNLWUQJyrVwtbZg5gBMjTezGAJN")).status, 500);
     const { text } = await client.call(`dht/findpeer?arg=12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5`);
     assert.match(text, /routing: not found/);
   });
 
-  test("the gateway does not hand questions of others on to its own routers", async () => {
-    const { asked, other, url } = pair;
+  test("the gateway does not forward requests of clients to its own routers", async () => {
+    const { gatewayHost, other, url } = pair;
     const requests: string[] = [];
-    const router = createServer((request, answer) => {
+    const router = createServer((request, response) => {
       requests.push(request.url?.replace(/^\/routing\/v1\/|\?.*/g, "") ?? "");
-      answer.writeHead(404).end();
+      response.writeHead(404).end();
     }).listen(0, "127.0.0.1");
     await new Promise((resolve) => router.once("listening", resolve));
     const { port } = router.address() as AddressInfo;
     try {
       const set = (key: string, value: unknown) =>
-        asked.call(`config?arg=${key}&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`);
+        gatewayHost.call(`config?arg=${key}&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`);
       assert.equal((await set("Routing.DelegatedRouters", [`http://127.0.0.1:${port}`])).status, 200);
       assert.equal((await set("Routing.Type", "auto")).status, 200);
-      const cid = await provided(other, "asked of two");
+      const cid = await provided(other, "a block of the other node");
       const peer = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
       const name = "k51qzi5uqu5dlvj2baxnqndepeb86cbk3ng7n3i46uzyxzyqj2xjonzllnv0v8";
       const paths = [`providers/${cid}`, `peers/${peer}`, `ipns/${name}`];
@@ -79,7 +81,7 @@ describe("routing delegated to a gateway", () => {
         requests.filter((path) => paths.includes(path)),
         [],
       );
-      assert.equal((await asked.call(`dht/findprovs?arg=${cid}`)).status, 200);
+      assert.equal((await gatewayHost.call(`dht/findprovs?arg=${cid}`)).status, 200);
       assert.ok(requests.includes(`providers/${cid}`), requests.join());
     } finally {
       router.close();

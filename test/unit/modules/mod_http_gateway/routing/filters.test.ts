@@ -13,29 +13,29 @@ const record = (Addrs: readonly string[], Protocols: readonly string[] = []): Pe
   Addrs,
   Protocols,
 });
-const kept = (query: string, given: PeerRecord) => filterOf(new URLSearchParams(query))(given)?.Addrs;
+const matching = (query: string, given: PeerRecord) => filterOf(new URLSearchParams(query))(given)?.Addrs;
 
-test("an address stays if it has one of the protocols, and none of those that are refused", () => {
+test("an address matches if it contains one of the protocols and none of the excluded ones", () => {
   const all = record([tcp, quic, relayed]);
-  assert.deepEqual(kept("", all), [tcp, quic, relayed]);
-  assert.deepEqual(kept("filter-addrs=TCP,!p2p-circuit", all), [tcp]);
-  assert.deepEqual(kept("filter-addrs=tcp%2Cquic-v1", all), [tcp, quic, relayed]);
-  assert.deepEqual(kept("filter-addrs=!tcp", all), [quic]);
+  assert.deepEqual(matching("", all), [tcp, quic, relayed]);
+  assert.deepEqual(matching("filter-addrs=TCP,!p2p-circuit", all), [tcp]);
+  assert.deepEqual(matching("filter-addrs=tcp%2Cquic-v1", all), [tcp, quic, relayed]);
+  assert.deepEqual(matching("filter-addrs=!tcp", all), [quic]);
 });
 
-test("a record of which no address stays is left out, and one without addresses is unknown", () => {
-  assert.equal(kept("filter-addrs=ws", record([tcp])), undefined);
-  assert.equal(kept("filter-addrs=tcp", record([])), undefined);
-  assert.equal(kept("filter-addrs=!tcp", record([])), undefined);
-  assert.deepEqual(kept("filter-addrs=ws,unknown", record([])), []);
-  assert.equal(kept("filter-addrs=ws,unknown", record([tcp])), undefined);
+test("a record is dropped if none of its addresses match, and a record without addresses matches unknown", () => {
+  assert.equal(matching("filter-addrs=ws", record([tcp])), undefined);
+  assert.equal(matching("filter-addrs=tcp", record([])), undefined);
+  assert.equal(matching("filter-addrs=!tcp", record([])), undefined);
+  assert.deepEqual(matching("filter-addrs=ws,unknown", record([])), []);
+  assert.equal(matching("filter-addrs=ws,unknown", record([tcp])), undefined);
 });
 
-test("a record that speaks one of the protocols stays as it is, and both filters count", () => {
+test("a record matches if it has one of the protocols, and both filters apply", () => {
   const bitswap = record([tcp, quic], ["transport-bitswap"]);
-  assert.deepEqual(kept("filter-protocols=Transport-Bitswap,x", bitswap), [tcp, quic]);
-  assert.equal(kept("filter-protocols=unknown", bitswap), undefined);
-  assert.deepEqual(kept("filter-protocols=unknown", record([tcp])), [tcp]);
-  assert.equal(kept("filter-protocols=x&filter-addrs=tcp", bitswap), undefined);
-  assert.deepEqual(kept("filter-protocols=transport-bitswap&filter-addrs=quic-v1", bitswap), [quic]);
+  assert.deepEqual(matching("filter-protocols=Transport-Bitswap,x", bitswap), [tcp, quic]);
+  assert.equal(matching("filter-protocols=unknown", bitswap), undefined);
+  assert.deepEqual(matching("filter-protocols=unknown", record([tcp])), [tcp]);
+  assert.equal(matching("filter-protocols=x&filter-addrs=tcp", bitswap), undefined);
+  assert.deepEqual(matching("filter-protocols=transport-bitswap&filter-addrs=quic-v1", bitswap), [quic]);
 });

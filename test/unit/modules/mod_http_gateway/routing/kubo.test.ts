@@ -1,5 +1,5 @@
 /**
- * Today's reference as a client of the router, and as a router: run with KUBO as the path of its
+ * Kubo as a client of the router, and as a router. The tests run if KUBO is set to the path of its
  * program.
  */
 import assert from "node:assert/strict";
@@ -10,23 +10,23 @@ import { GoIpfs, routedBy, withoutKubo } from "#test/support/go_ipfs.ts";
 import { startOnline } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { provided, startRoutingPair } from "./pair.ts";
 
-interface Told {
+interface RoutingEvent {
   readonly Type: number;
   readonly Responses: readonly { readonly ID: string; readonly Addrs: readonly string[] }[] | null;
 }
 
-const namedBy = (told: readonly Told[], type: number) =>
-  told.filter(({ Type }) => Type === type).flatMap(({ Responses }) => Responses ?? []);
+const namedBy = (events: readonly RoutingEvent[], type: number) =>
+  events.filter(({ Type }) => Type === type).flatMap(({ Responses }) => Responses ?? []);
 
-test("Kubo finds blocks, peers and names by this router alone", { skip: withoutKubo }, async () => {
+test("Kubo finds blocks, peers and names with this router only", { skip: withoutKubo }, async () => {
   await using pair = await startRoutingPair();
   await using kubo = await GoIpfs.startKubo((config) => {
     config.Routing = routedBy(pair.url);
   });
   const cid = await provided(pair.other, "who has it?");
   const where = { ID: pair.otherId, Addrs: [pair.address] };
-  assert.deepEqual(namedBy(await kubo.call<Told>(`routing/findprovs?arg=${cid}`), 4), [where]);
-  assert.deepEqual(namedBy(await kubo.call<Told>(`routing/findpeer?arg=${pair.otherId}`), 2), [where]);
+  assert.deepEqual(namedBy(await kubo.call<RoutingEvent>(`routing/findprovs?arg=${cid}`), 4), [where]);
+  assert.deepEqual(namedBy(await kubo.call<RoutingEvent>(`routing/findpeer?arg=${pair.otherId}`), 2), [where]);
   assert.deepEqual(await kubo.call(`block/stat?arg=${cid}`), [{ Key: cid, Size: 11 }]);
 
   const body = fixtures.records.one as string;
@@ -44,7 +44,7 @@ test("Kubo finds blocks, peers and names by this router alone", { skip: withoutK
   assert.equal(published.Path, `/ipfs/${cid}`);
 });
 
-test("a node finds blocks, peers and names by the router of a Kubo alone", { skip: withoutKubo }, async () => {
+test("a node finds blocks, peers and names with a Kubo as its only router", { skip: withoutKubo }, async () => {
   await using pair = await startRoutingPair();
   await using kubo = await GoIpfs.startKubo((config) => {
     config.Routing = { Type: "dhtserver", LoopbackAddressesOnLanDHT: true };
@@ -61,11 +61,12 @@ test("a node finds blocks, peers and names by the router of a Kubo alone", { ski
   try {
     const cid = await provided(other, "who has it?");
     const where = { ID: otherId, Addrs: [address] };
-    const asked = async (path: string, type: number) => namedBy((await client.call(path)).lines as Told[], type);
-    // It asks peers when they have told that they are servers.
-    await eventually("it finds the provider", async () => (await asked(`dht/findprovs?arg=${cid}`, 4)).length > 0);
-    assert.deepEqual(await asked(`dht/findprovs?arg=${cid}`, 4), [where]);
-    assert.deepEqual(await asked(`dht/findpeer?arg=${otherId}`, 2), [where]);
+    const named = async (path: string, type: number) =>
+      namedBy((await client.call(path)).lines as RoutingEvent[], type);
+    // Kubo only queries peers that have announced that they are servers.
+    await eventually("the provider is found", async () => (await named(`dht/findprovs?arg=${cid}`, 4)).length > 0);
+    assert.deepEqual(await named(`dht/findprovs?arg=${cid}`, 4), [where]);
+    assert.deepEqual(await named(`dht/findpeer?arg=${otherId}`, 2), [where]);
     assert.equal((await client.call(`block/get?arg=${cid}`)).text, "who has it?");
 
     const { Name } = await other.value<{ Name: string }>(`name/publish?arg=/ipfs/${cid}`);

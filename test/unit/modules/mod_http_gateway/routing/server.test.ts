@@ -31,10 +31,10 @@ describe("delegated routing over two nodes", () => {
   test("providers of a block are listed as JSON and line by line", async () => {
     const cid = await provided(pair.other, "who has it?");
     const record = recordOfOther();
-    const answer = await ask(`providers/${cid}`);
-    assert.deepEqual(await answer.json(), { Providers: [record] });
-    assert.equal(answer.headers.get("content-type"), "application/json");
-    assert.match(answer.headers.get("cache-control") ?? "", /^public, max-age=300, stale-while-revalidate=172800/);
+    const response = await ask(`providers/${cid}`);
+    assert.deepEqual(await response.json(), { Providers: [record] });
+    assert.equal(response.headers.get("content-type"), "application/json");
+    assert.match(response.headers.get("cache-control") ?? "", /^public, max-age=300, stale-while-revalidate=172800/);
     const streamed = await ask(`providers/${cid}`, {
       headers: { accept: "application/x-ndjson, application/json;q=0.8" },
     });
@@ -46,26 +46,28 @@ describe("delegated routing over two nodes", () => {
     assert.deepEqual([head.status, await head.text()], [200, ""]);
   });
 
-  test("a node that has the block itself tells its addresses as they are now", async () => {
-    const { asked } = pair;
-    const cid = await provided(asked, "I have it");
-    const { ID, Addresses } = await asked.value<{ ID: string; Addresses: readonly string[] }>("id");
+  test("a node that has the block itself responds with its current addresses", async () => {
+    const { gatewayHost } = pair;
+    const cid = await provided(gatewayHost, "I have it");
+    const { ID, Addresses } = await gatewayHost.value<{ ID: string; Addresses: readonly string[] }>("id");
     const own = Addresses.map((address) => address.replace(/\/p2p\/.*/, ""));
     const record = { Schema: "peer", ID, Addrs: own, Protocols: [] };
     assert.deepEqual(await found(`providers/${cid}`, "Providers"), [record]);
     const gateway = "/dns/gateway.example/tcp/443/tls/http";
     const announce = (value: unknown) =>
-      asked.call(`config?arg=Addresses.AppendAnnounce&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`);
+      gatewayHost.call(
+        `config?arg=Addresses.AppendAnnounce&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`,
+      );
     await announce([gateway]);
     assert.deepEqual(await found(`providers/${cid}`, "Providers"), [{ ...record, Addrs: [...own, gateway] }]);
     await announce(null);
   });
 
-  test("peers are found by base58 and as a CID, and the closest ones by any key", async () => {
+  test("peers are found by base58 and by CID, and the closest peers by any key", async () => {
     const record = recordOfOther();
     const { otherId } = pair;
     const cid = peerIdEncoder("base36")(parsePeerId(otherId));
-    // Helia writes keys in base32.
+    // Helia encodes keys in base32.
     const base32 = CID.parse(cid, base36).toString();
     for (const key of [otherId, cid, base32]) assert.deepEqual(await found(`peers/${key}`, "Peers"), [record]);
     assert.deepEqual(await found(`peers/${nobody}`, "Peers"), []);
@@ -74,7 +76,7 @@ describe("delegated routing over two nodes", () => {
     }
   });
 
-  test("a valid record is stored, published and served, and an invalid one is refused", async () => {
+  test("a valid record is stored, published and served, and an invalid one is rejected", async () => {
     const { other, otherId } = pair;
     const { lines } = await other.call("key/gen?arg=page&type=ed25519&ipns-base=base36");
     const name = (lines[0] as { Id: string }).Id;
@@ -84,11 +86,11 @@ describe("delegated routing over two nodes", () => {
     const publish = (text: string) =>
       other.call(`name/publish?arg=/ipfs/${text}&key=page&resolve=false&allow-offline=true&ttl=90s`);
     await publish(nowhere);
-    const answer = await ask(`ipns/${name}`, { headers: { accept: recordType } });
-    assert.equal(answer.headers.get("content-type"), recordType);
-    assert.match(answer.headers.get("cache-control") ?? "", /^public, max-age=90, stale-while-revalidate=\d+/);
-    const first = Buffer.from(await answer.arrayBuffer());
-    const etag = answer.headers.get("etag") as string;
+    const response = await ask(`ipns/${name}`, { headers: { accept: recordType } });
+    assert.equal(response.headers.get("content-type"), recordType);
+    assert.match(response.headers.get("cache-control") ?? "", /^public, max-age=90, stale-while-revalidate=\d+/);
+    const first = Buffer.from(await response.arrayBuffer());
+    const etag = response.headers.get("etag") as string;
     const inBase32 = await ask(`ipns/${CID.parse(name, base36)}`);
     assert.deepEqual(Buffer.from(await inBase32.arrayBuffer()), first);
     assert.equal((await ask(`ipns/${name}`, { headers: { "if-none-match": etag } })).status, 304);
@@ -115,7 +117,7 @@ describe("delegated routing over two nodes", () => {
     assert.deepEqual([old.status, /older value/.test(await old.text())], [400, true]);
   });
 
-  test("what is not asked as it should be is refused in words, and browsers are told what they may", async () => {
+  test("invalid requests are refused with a reason, and browsers get the CORS headers", async () => {
     const status = async (path: string, init: RequestInit = {}) => (await ask(path, init)).status;
     assert.equal(await status("providers/nonsense"), 400);
     assert.equal(await status("peers/nonsense"), 400);

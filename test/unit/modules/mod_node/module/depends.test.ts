@@ -6,7 +6,7 @@ import type { NodeModule } from "modhost/node";
 import type { Module } from "#core/types.ts";
 import { startHost } from "#test/support/host.ts";
 
-test("a module has the node without the RPC, as the options node_* say", async () => {
+test("a module can use the node without the RPC, with the options node_*", async () => {
   let node: NodeModule | undefined;
   await using host = await startHost({
     config: (folder) => ({
@@ -29,8 +29,8 @@ test("a module has the node without the RPC, as the options node_* say", async (
   assert.ok(node?.isOpen);
   await node.open();
   const { cid } = await node.add("kept by a module\n", { cidVersion: 1 });
-  const answer = await fetch(`http://127.0.0.1:${host.http}/keeper/text/${cid}`);
-  assert.deepEqual([answer.status, await answer.text()], [200, "kept by a module\n"]);
+  const response = await fetch(`http://127.0.0.1:${host.http}/keeper/text/${cid}`);
+  assert.deepEqual([response.status, await response.text()], [200, "kept by a module\n"]);
   assert.equal((await fetch(`http://127.0.0.1:${host.http}/api/v0/version`, { method: "POST" })).status, 404);
 
   assert.equal(node.offline, true);
@@ -42,7 +42,7 @@ test("a module has the node without the RPC, as the options node_* say", async (
   const config = JSON.parse(await readFile(join(host.folder, "kept", "config"), "utf8"));
   assert.deepEqual([config.Bootstrap, config.Routing.Type], [[], "dhtclient"]);
 
-  // The host closes it, not one of those who use it.
+  // Only the host closes the node.
   await node.close();
   assert.equal((await node.block.stat(cid)).size, 17);
 });

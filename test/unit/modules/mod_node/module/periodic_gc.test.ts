@@ -5,7 +5,7 @@ import { createTestHost, type TestHost } from "#core/testing/index.ts";
 
 const hour = 3600;
 
-/** A host by a clock of its own, with nobody to ask for what was collected. */
+/** Starts a host with a manual clock and a node without a network. */
 const start = (config: Record<string, unknown>) =>
   createTestHost({
     clock: "manual",
@@ -16,39 +16,39 @@ const start = (config: Record<string, unknown>) =>
 async function call<T>(host: TestHost, path: string, content?: string): Promise<T> {
   const body = content === undefined ? undefined : new FormData();
   body?.append("file", new File([content as string], "a"));
-  const answer = await host.inject({
+  const response = await host.inject({
     method: "POST",
     path: `/api/v0/${path}`,
     ...(body === undefined ? {} : { body }),
   });
-  assert.equal(answer.status, 200, answer.body);
-  return JSON.parse(answer.body) as T;
+  assert.equal(response.status, 200, response.body);
+  return JSON.parse(response.body) as T;
 }
 
-/** Something that nothing keeps; its CID. */
+/** Adds content without a pin and returns its CID. */
 const loose = async (host: TestHost, content: string) =>
   (await call<{ Hash: string }>(host, "add?pin=false", content)).Hash;
 
 const isHere = async (host: TestHost, cid: string) =>
   (await host.inject({ method: "POST", path: `/api/v0/block/stat?arg=${cid}` })).status === 200;
 
-test("a repo above its watermark is collected once in each period", async () => {
+test("garbage is collected once per period if a repo is above its watermark", async () => {
   await using host = await start({ node_gc: true });
   await call(host, "config?arg=Datastore.StorageMax&arg=1KB");
-  const kept = (await call<{ Hash: string }>(host, "add", "kept")).Hash;
+  const pinned = (await call<{ Hash: string }>(host, "add", "kept")).Hash;
   const first = await loose(host, "first");
   await host.clock.advance(hour - 1);
   assert.equal(await isHere(host, first), true);
   await host.clock.advance(1);
-  assert.deepEqual([await isHere(host, first), await isHere(host, kept)], [false, true]);
+  assert.deepEqual([await isHere(host, first), await isHere(host, pinned)], [false, true]);
   const second = await loose(host, "second");
   await host.clock.advance(hour);
-  assert.deepEqual([await isHere(host, second), await isHere(host, kept)], [false, true]);
+  assert.deepEqual([await isHere(host, second), await isHere(host, pinned)], [false, true]);
   const said = host.logged("info").map(({ msg }) => msg);
   assert.equal(said.filter((line) => line.includes("nearly full")).length, 2);
 });
 
-test("a repo with room is left alone, and so is a full one without node_gc", async () => {
+test("a repo with room, and a full one without node_gc, is not collected", async () => {
   for (const [config, size] of [
     [{ node_gc: true }, "10GB"],
     [{}, "1KB"],
@@ -61,7 +61,7 @@ test("a repo with room is left alone, and so is a full one without node_gc", asy
   }
 });
 
-test("the watermark is a part of the greatest size", async () => {
+test("the watermark is a percentage of the maximum size", async () => {
   await using host = await start({ node_gc: true });
   const { RepoSize } = await call<{ RepoSize: number }>(host, "repo/stat");
   await call(host, `config?arg=Datastore.StorageMax&arg=${RepoSize * 3}B`);
@@ -73,7 +73,7 @@ test("the watermark is a part of the greatest size", async () => {
   assert.equal(await isHere(host, cid), false);
 });
 
-test("a collection that fails is an error in the log, and the next one is tried", async () => {
+test("a failed collection is logged as an error, and the next one is tried", async () => {
   await using host = await start({ node_gc: true });
   const { lowLevel: node } = host.host.exports<NodeModule>("node");
   const { isNearlyFull } = node;

@@ -9,7 +9,7 @@ import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.t
 import { eventually } from "#test/support/eventually.ts";
 import { startHost } from "#test/support/host.ts";
 
-/** Stands before a server: whoever connects waits until it is opened. */
+/** A proxy in front of a server: connections wait until it is opened. */
 async function gate(to: string) {
   const { hostname, port } = new URL(to);
   const sockets = new Set<Socket>();
@@ -33,7 +33,7 @@ async function gate(to: string) {
   };
 }
 
-test("a node that takes long to open does not hold up the server: its paths answer 503 until it is open", {
+test("the server starts while a node opens slowly, and answers 503 below the node's paths until it is open", {
   skip: noSharedStore,
 }, async () => {
   const { settings } = await sharedStore();
@@ -62,7 +62,7 @@ test("a node that takes long to open does not hold up the server: its paths answ
   const ask = async (path: string) => (await fetch(`http://127.0.0.1:${host.http}${path}`)).status;
   const node = host.host.modules().find(({ name }) => name === "node");
   assert.deepEqual([node?.status, node?.is_late], ["failed", true], node?.note);
-  assert.match(node?.note ?? "", /repo does not open: it takes long, and goes on/);
+  assert.match(node?.note ?? "", /repo does not open: opening takes a long time, and continues/);
   assert.deepEqual([await ask("/other/"), await ask("/keeper/version")], [200, 503]);
   store.open();
   await eventually("the node is there", async () => (await ask("/keeper/version")) === 200);

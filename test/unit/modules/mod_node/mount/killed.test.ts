@@ -6,14 +6,14 @@ import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { clientNode } from "#node/library/client_node.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { bytes, MountPlace, skip } from "./support.ts";
+import { bytes, MountFixture, skip } from "./support.ts";
 
 const program = fileURLToPath(new URL("../../../../fixtures/mount/node.ts", import.meta.url));
 
-/** A node in a process of its own, with its mounts. */
-async function start(place: MountPlace) {
+/** Starts a node in a process of its own, with its mounts. */
+async function start(fixture: MountFixture) {
   const { NODE_OPTIONS: _, ...env } = process.env;
-  const node = spawn(process.execPath, ["--conditions=source", program, place.repo, place.ipfs, place.ipns], {
+  const node = spawn(process.execPath, ["--conditions=source", program, fixture.repo, fixture.ipfs, fixture.ipns], {
     stdio: ["ignore", "pipe", "inherit"],
     env,
   });
@@ -24,7 +24,7 @@ async function start(place: MountPlace) {
   return { node, holder: Number(line), ended: once(node, "exit") };
 }
 
-/** Resolves when no process has this number any more. */
+/** Resolves when the process no longer exists. */
 async function gone(pid: number): Promise<void> {
   await eventually(`process ${pid} is gone`, () => {
     try {
@@ -35,39 +35,39 @@ async function gone(pid: number): Promise<void> {
   });
 }
 
-async function nothingMounted(place: MountPlace): Promise<void> {
-  await eventually("nothing is mounted", async () => (await place.mounted()).length === 0);
+async function nothingMounted(fixture: MountFixture): Promise<void> {
+  await eventually("nothing is mounted", async () => (await fixture.mounted()).length === 0);
 }
 
-describe("whoever is killed, nothing stays mounted", { skip }, () => {
-  test("the node: the other process notices", async () => {
-    await using place = await MountPlace.make();
-    const { node, holder, ended } = await start(place);
-    assert.equal((await place.mounted()).length, 2);
+describe("folders do not stay mounted", { skip }, () => {
+  test("if the node is killed: the mount process unmounts", async () => {
+    await using fixture = await MountFixture.make();
+    const { node, holder, ended } = await start(fixture);
+    assert.equal((await fixture.mounted()).length, 2);
     node.kill("SIGKILL");
     await ended;
     await gone(holder);
-    assert.deepEqual(await place.mounted(), []);
+    assert.deepEqual(await fixture.mounted(), []);
   });
 
-  test("the process that holds the mounts: the node notices, and can mount again", async () => {
-    await using place = await MountPlace.make();
-    const node = await place.mount();
+  test("if the mount process is killed: the node ends the mounts, and can mount again", async () => {
+    await using fixture = await MountFixture.make();
+    const node = await fixture.mount();
     const holder = node.mounts.pid as number;
-    await place.shell("echo kept > ipns/local/kept");
+    await fixture.shell("echo kept > ipns/local/kept");
     process.kill(holder, "SIGKILL");
-    await nothingMounted(place);
-    await node.mounts.mount(place);
-    assert.equal(await place.shell("cat ipns/local/kept"), "kept\n");
-    assert.equal((await place.mounted()).length, 2);
+    await nothingMounted(fixture);
+    await node.mounts.mount(fixture);
+    assert.equal(await fixture.shell("cat ipns/local/kept"), "kept\n");
+    assert.equal((await fixture.mounted()).length, 2);
   });
 
   for (const order of ["the holder first", "the node first", "the holder first, with a file open"] as const) {
-    test(`both, ${order}: the next start unmounts`, async () => {
-      await using place = await MountPlace.make();
-      const { node, holder, ended } = await start(place);
-      const user = order.endsWith("open") ? spawn("sleep", ["60"], { cwd: place.ipns, stdio: "ignore" }) : undefined;
-      // Stopped, neither can notice that the other is gone.
+    test(`if both are killed, ${order}: the next start unmounts`, async () => {
+      await using fixture = await MountFixture.make();
+      const { node, holder, ended } = await start(fixture);
+      const user = order.endsWith("open") ? spawn("sleep", ["60"], { cwd: fixture.ipns, stdio: "ignore" }) : undefined;
+      // A stopped process cannot notice that the other one has ended.
       process.kill(holder, "SIGSTOP");
       node.kill("SIGSTOP");
       if (order === "the node first") {
@@ -80,60 +80,60 @@ describe("whoever is killed, nothing stays mounted", { skip }, () => {
         await ended;
       }
       await gone(holder);
-      assert.equal((await place.mounted()).length, 2);
-      await place.open();
-      assert.deepEqual(await place.mounted(), []);
-      await place.node.mounts.mount(place);
-      assert.equal((await place.mounted()).length, 2);
+      assert.equal((await fixture.mounted()).length, 2);
+      await fixture.open();
+      assert.deepEqual(await fixture.mounted(), []);
+      await fixture.node.mounts.mount(fixture);
+      assert.equal((await fixture.mounted()).length, 2);
       user?.kill();
     });
   }
 
-  test("the next start unmounts what a process holds that does nothing any more", async () => {
-    await using place = await MountPlace.make();
-    const { node, holder, ended } = await start(place);
+  test("if the mount process hangs: the next start unmounts", async () => {
+    await using fixture = await MountFixture.make();
+    const { node, holder, ended } = await start(fixture);
     process.kill(holder, "SIGSTOP");
     node.kill("SIGKILL");
     await ended;
     try {
-      await place.open();
-      assert.deepEqual(await place.mounted(), []);
+      await fixture.open();
+      assert.deepEqual(await fixture.mounted(), []);
     } finally {
       process.kill(holder, "SIGCONT");
     }
     await gone(holder);
   });
 
-  test("somebody who unmounts by hand ends it; the node goes on", async () => {
-    await using place = await MountPlace.make();
-    const node = await place.mount();
-    await place.shell("umount -i ipfs ipns");
+  test("if they are unmounted by hand: the node continues, and can mount again", async () => {
+    await using fixture = await MountFixture.make();
+    const node = await fixture.mount();
+    await fixture.shell("umount -i ipfs ipns");
     await node.mounts.unmount();
     assert.equal(node.mounts.active, false);
-    await node.mounts.mount(place);
-    assert.equal((await place.mounted()).length, 2);
+    await node.mounts.mount(fixture);
+    assert.equal((await fixture.mounted()).length, 2);
   });
 
-  test("who unmounts /ipns by hand can publish names again at once; /ipfs stays", async () => {
-    await using place = await MountPlace.make();
-    const node = await place.mount();
+  test("an unmount of /ipns by hand allows publishing names at once, and leaves /ipfs mounted", async () => {
+    await using fixture = await MountFixture.make();
+    const node = await fixture.mount();
     const { name } = clientNode(node);
-    const root = await place.add([["file", bytes("content")]]);
+    const root = await fixture.add([["file", bytes("content")]]);
     const publish = () => name.publish(`/ipfs/${root}`, { allowOffline: true });
     await assert.rejects(publish(), { message: "cannot manually publish while IPNS is mounted" });
-    await place.shell("echo kept > ipns/local/kept; umount -i ipns");
+    await fixture.shell("echo kept > ipns/local/kept; umount -i ipns");
     await publish();
-    assert.deepEqual(await place.mounted(), [place.ipfs]);
-    assert.equal(await place.shell(`cat ipfs/${root}/file`), "content");
-    await node.mounts.mount(place);
-    assert.equal((await place.mounted()).length, 2);
+    assert.deepEqual(await fixture.mounted(), [fixture.ipfs]);
+    assert.equal(await fixture.shell(`cat ipfs/${root}/file`), "content");
+    await node.mounts.mount(fixture);
+    assert.equal((await fixture.mounted()).length, 2);
     await assert.rejects(publish(), { message: "cannot manually publish while IPNS is mounted" });
-    assert.equal(await place.shell("cat ipns/local/file"), "content");
+    assert.equal(await fixture.shell("cat ipns/local/file"), "content");
   });
 
-  test("what a program has synced of a folder is there after the node was killed: what was moved, made and removed in it", async () => {
-    await using place = await MountPlace.make();
-    const { node, holder, ended } = await start(place);
+  test("moves, creations and removals that a program has synced survive a kill of the node", async () => {
+    await using fixture = await MountFixture.make();
+    const { node, holder, ended } = await start(fixture);
     const python = [
       "import os",
       "def sync(p):",
@@ -143,39 +143,39 @@ describe("whoever is killed, nothing stays mounted", { skip }, () => {
       "os.rename('old', 'new'); os.mkdir('made'); os.symlink('new', 'link'); os.unlink('gone')",
       "sync('.')",
     ];
-    await place.shell(`cd ipns/local/; python3 -c "${python.join("\n")}"`);
+    await fixture.shell(`cd ipns/local/; python3 -c "${python.join("\n")}"`);
     node.kill("SIGKILL");
     await ended;
     await gone(holder);
-    await place.mount();
-    assert.equal(await place.shell("cd ipns/local/; ls; cat link"), "link\nmade\nnew\nold");
+    await fixture.mount();
+    assert.equal(await fixture.shell("cd ipns/local/; ls; cat link"), "link\nmade\nnew\nold");
   });
 
-  test("a stop in good order keeps what was written", async () => {
-    await using place = await MountPlace.make();
-    const { node, holder, ended } = await start(place);
-    await place.shell("echo written > ipns/local/file");
+  test("an ordinary stop stores written content", async () => {
+    await using fixture = await MountFixture.make();
+    const { node, holder, ended } = await start(fixture);
+    await fixture.shell("echo written > ipns/local/file");
     node.kill("SIGTERM");
     await ended;
     await gone(holder);
-    assert.deepEqual(await place.mounted(), []);
-    await place.mount();
-    assert.equal(await place.shell("cat ipns/local/file"), "written\n");
+    assert.deepEqual(await fixture.mounted(), []);
+    await fixture.mount();
+    assert.equal(await fixture.shell("cat ipns/local/file"), "written\n");
   });
 
-  test("a stop cuts off who has a folder or a file open, and keeps what was written to it", async () => {
-    await using place = await MountPlace.make();
-    await place.mount();
+  test("a stop unmounts folders with open files, and stores what was written to them", async () => {
+    await using fixture = await MountFixture.make();
+    await fixture.mount();
     const script = "cd ipns/local/; mkdir in; cd in; exec 3> open; echo written >&3; echo ready; sleep 60";
-    const user = spawn("bash", ["-c", script], { cwd: place.folder, stdio: ["ignore", "pipe", "ignore"] });
+    const user = spawn("bash", ["-c", script], { cwd: fixture.folder, stdio: ["ignore", "pipe", "ignore"] });
     try {
       await once(user.stdout, "data");
-      await place.close();
-      assert.deepEqual(await place.mounted(), []);
+      await fixture.close();
+      assert.deepEqual(await fixture.mounted(), []);
     } finally {
       user.kill();
     }
-    await place.mount();
-    assert.equal(await place.shell("cat ipns/local/in/open"), "written\n");
+    await fixture.mount();
+    assert.equal(await fixture.shell("cat ipns/local/in/open"), "written\n");
   });
 });

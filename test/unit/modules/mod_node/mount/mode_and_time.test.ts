@@ -1,6 +1,6 @@
 /**
- * Modes and times of UnixFS 1.5 through the mounts. CIDs are those that Kubo 0.43 gives for the
- * same calls through its own.
+ * Tests modes and times of UnixFS 1.5 through the mounts. The CIDs are those of Kubo 0.43 for the
+ * same calls through its own mounts.
  */
 import assert from "node:assert/strict";
 import { lstat, stat } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { clientNode } from "#node/library/client_node.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { MountPlace, skip } from "./support.ts";
+import { MountFixture, skip } from "./support.ts";
 
 const script = `
   printf aaa > f; touch -d @1630937926.123456789 f; chmod 640 f
@@ -38,73 +38,73 @@ const expected = [
 ] as const;
 const tree = "QmVjxNtgvPhmFQNtAsxnPLhj1RJjeqCu4oTgx3LobkDDFy";
 
-/** A node with this configuration, and its own tree. */
+/** A mounted node with this configuration and a tree of its own. */
 async function mountedWith(keys: Readonly<Record<string, unknown>>, choices = {}) {
-  const place = await MountPlace.make();
-  const node = await place.open();
+  const fixture = await MountFixture.make();
+  const node = await fixture.open();
   const { config } = clientNode(node);
   for (const [key, value] of Object.entries(keys)) await config.set(key, value as never);
-  await node.mounts.mount(place, choices);
+  await node.mounts.mount(fixture, choices);
   const root = () => node.names.resolve(String(node.repo.identity.peerId), { offline: true });
-  /** Waits until it is published that something in the tree is this. */
+  /** Waits until the published tree has this CID at a path. */
   const published = (cid: string, path = "") =>
     eventually(`${path || "the root"} is published as ${cid}`, async () => {
       const found = await node.resolve(`${await root()}${path}`, { offline: true }).catch(() => undefined);
       return found?.cid.toString() === cid;
     });
-  return { place, node, choices, root, published };
+  return { fixture, node, choices, root, published };
 }
 
-describe("modes and times, where the configuration has them stored", { skip }, () => {
+describe("modes and times, if the configuration stores them", { skip }, () => {
   let mounted: Awaited<ReturnType<typeof mountedWith>>;
   before(async () => {
     mounted = await mountedWith({ "Mounts.StoreMode": true, "Mounts.StoreMtime": true });
-    await mounted.place.shell(
+    await mounted.fixture.shell(
       `mkdir ipns/local/t; cd ipns/local/t; ${script}; cd ..; touch -d @1600000009 t; chmod 750 t`,
     );
   });
-  after(() => mounted.place[Symbol.asyncDispose]());
+  after(() => mounted.fixture[Symbol.asyncDispose]());
 
-  test("what is set is shown at once, and when it is mounted again", async () => {
-    const { place, node, choices } = mounted;
+  test("are shown at once, and again after the next mount", async () => {
+    const { fixture, node, choices } = mounted;
     const check = async (folder: string, otherwise: number) => {
       for (const [name, , mode = otherwise, time] of expected) {
         const found = await lstat(join(folder, name));
         assert.deepEqual([name, found.mode & 0o7777, Math.floor(found.mtimeMs)], [name, mode, time]);
       }
     };
-    const own = join(place.ipns, String(node.repo.identity.peerId), "t");
+    const own = join(fixture.ipns, String(node.repo.identity.peerId), "t");
     await check(own, 0o666);
     assert.equal((await stat(join(own, "f"), { bigint: true })).mtimeNs, 1_630_937_926_123_456_789n);
     await node.mounts.unmount();
-    await node.mounts.mount(place, choices);
+    await node.mounts.mount(fixture, choices);
     await check(own, 0o666);
-    await check(join(place.ipfs, tree), 0o444);
+    await check(join(fixture.ipfs, tree), 0o444);
   });
 
-  test("each has the CID that it has with Kubo", async () => {
+  test("give the same CIDs as in Kubo", async () => {
     const { node, published } = mounted;
     await published(tree, "/t");
     for (const [name, cid] of expected)
       assert.equal(String((await node.resolve(`/ipfs/${tree}/${name}`)).cid), cid, name);
   });
 
-  test("what cp -a and tar bring has the modes and times that it had", async () => {
+  test("are preserved by cp -a and tar", async () => {
     const list = (folder: string) => `(cd ${folder}; find . -printf '%p %y %m %T@\\n' | sort)`;
-    await mounted.place.shell(`mkdir -p tree/a/b; echo 1 > tree/a/b/1; ln -s b tree/a/l; chmod 640 tree/a/b/1
+    await mounted.fixture.shell(`mkdir -p tree/a/b; echo 1 > tree/a/b/1; ln -s b tree/a/l; chmod 640 tree/a/b/1
       touch -h -d @1500000000 tree/a/b/1 tree/a/l tree/a/b; chmod 751 tree/a; touch -d @1400000000 tree/a tree
       cp -a tree ipns/local/copied; tar -C tree -cf tar .; mkdir ipns/local/unpacked; tar -C ipns/local/unpacked -xpf tar
       ${list("tree")} > expected
       for made in copied unpacked; do ${list("ipns/local/$made")} | diff expected -; done`);
   });
 
-  test("a file that is made or written has the time of that; what is only read keeps its own", async () => {
-    const { place, node, root } = mounted;
+  test("change when a file is created or written, and not when it is read", async () => {
+    const { fixture, node, root } = mounted;
     const { files } = clientNode(node);
     const mtime = async (name: string) =>
       (await files.stat(`${await root()}/${name}`).catch(() => undefined))?.mtime?.secs ?? 0;
     const before = Math.floor(Date.now() / 1000);
-    await place.shell(
+    await fixture.shell(
       "cd ipns/local; : > made; echo > written; touch -d @1 written old; echo more >> written; cat old; : > end",
     );
     await eventually("the last of it is published", async () => (await mtime("end")) > 0);
@@ -114,24 +114,24 @@ describe("modes and times, where the configuration has them stored", { skip }, (
   });
 });
 
-test("where they are not stored they can be set, without effect on what is stored", { skip }, async (t) => {
-  const { place, published } = await mountedWith({});
-  t.after(() => place[Symbol.asyncDispose]());
-  await place.shell(
+test("modes and times that are not stored can be set without an effect on CIDs", { skip }, async (t) => {
+  const { fixture, published } = await mountedWith({});
+  t.after(() => fixture[Symbol.asyncDispose]());
+  await fixture.shell(
     "cd ipns/local; printf aaa > small; mkdir dir; printf bbb > dir/b; printf abc > grown; printf def >> grown; chmod 600 small dir; touch -d @12 small dir",
   );
-  await place.shell("cd ipns/local; head -c 5500 /dev/zero > chunks; ln -s small link");
+  await fixture.shell("cd ipns/local; head -c 5500 /dev/zero > chunks; ln -s small link");
   await published("Qmf6SdxEQNHYtdv7PuKxG3j6WknFZgv2bwC9V6kdzKwxEs", "/small");
   await published("QmXT35tUR9kgKEEJqLdKCjkQLVKfqXQaqbthaKNqRbFMWw");
 });
 
-test("chunks and CIDs are as Import of the configuration says, as in Kubo where its level mounts", {
+test("chunks and CIDs follow Import of the configuration, as in Kubo 0.43", {
   skip,
 }, async (t) => {
   const keys = { "Import.CidVersion": 1, "Import.UnixFSChunker": "size-1000", "Import.HashFunction": "blake2b-256" };
-  const { place, published } = await mountedWith(keys, { joinsLeaf: true });
-  t.after(() => place[Symbol.asyncDispose]());
-  await place.shell(
+  const { fixture, published } = await mountedWith(keys, { joinsLeaf: true });
+  t.after(() => fixture[Symbol.asyncDispose]());
+  await fixture.shell(
     "cd ipns/local; printf aaa > small; : > empty; head -c 5500 /dev/zero > chunks; mkdir dir; printf bbb > dir/b; ln -s small link; printf abc > grown; printf def >> grown",
   );
   await published("bafk2bzacedeo2pf6jlfztlvziuk23cngekht6xmpqlpmiko7cnnnv7hkmokbm", "/small");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { openFile } from "#node/content/unixfs/open.ts";
-import { Readahead } from "#node/mount/readahead.ts";
+import { FileReadahead } from "#node/mount/readahead.ts";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { goRandom } from "#test/support/go_random.ts";
 import { Trees } from "#test/unit/modules/mod_node/content/unixfs/trees.ts";
@@ -11,15 +11,15 @@ const content = goRandom(2_000_000, 7);
 const piece = 5000;
 
 /**
- * Those who read one file from its begin to its end, a piece each in turn; how many blocks were
- * asked for.
+ * Reads one file by several readers that take turns, piece by piece. Returns the number of
+ * requested blocks.
  */
 async function readBy(readers: number): Promise<number> {
   const trees = new Trees();
   const cid = (await trees.add({ f: content })).get("f") as CID;
   const tree = await openFile(cid, trees.read);
-  trees.asked.length = 0;
-  const reads = new Readahead(() => trees.read, new BufferPool());
+  trees.requested.length = 0;
+  const reads = new FileReadahead(() => trees.read, new BufferPool());
   const { signal } = new AbortController();
   try {
     for (let offset = 0; offset < content.length; offset += piece) {
@@ -32,26 +32,26 @@ async function readBy(readers: number): Promise<number> {
   } finally {
     reads.close();
   }
-  return trees.asked.length;
+  return trees.requested.length;
 }
 
-describe("reading a file from its begin to its end", () => {
-  test("those who do it side by side read it once each", async () => {
+describe("sequential reads of a file", () => {
+  test("by several readers read each block once per reader", async () => {
     const alone = await readBy(1);
     for (const readers of [2, 3]) {
-      const asked = await readBy(readers);
-      // Each finds the blocks on its way anew when it begins, and until it is known that it goes
-      // on.
-      assert.ok(asked <= readers * alone * 1.1, `${readers} readers: ${asked} blocks, one reader: ${alone}`);
+      const requested = await readBy(readers);
+      // Each reader finds the blocks on its way when it begins, and again until it is known to be
+      // sequential.
+      assert.ok(requested <= readers * alone * 1.1, `${readers} readers: ${requested} blocks, one reader: ${alone}`);
     }
   });
 
-  test("of those who begin to read ahead, the first that nobody used any more are left", async () => {
+  test("are ended when there are too many streams, the least recently used first", async () => {
     const trees = new Trees();
     const cid = (await trees.add({ f: content })).get("f") as CID;
     const tree = await openFile(cid, trees.read);
     const signals: AbortSignal[] = [];
-    const reads = new Readahead(({ signal }) => {
+    const reads = new FileReadahead(({ signal }) => {
       if (signal !== undefined) signals.push(signal);
       return trees.read;
     }, new BufferPool());

@@ -12,7 +12,7 @@ import { mounted, mountType } from "#node/mount/mount_table.ts";
 import type { LowLevelNode, NodeOptions } from "#node/node/low_level_node.ts";
 import { openNode } from "#node/node/open.ts";
 
-/** Why nothing can be mounted here; false where it can. */
+/** Why mounts cannot be tested here; false if they can. */
 export const skip = reason();
 
 function reason(): string | false {
@@ -26,10 +26,10 @@ function reason(): string | false {
   }
 }
 
-/** A program that hangs is ended: a mount may be at fault. */
+/** Seconds after which a hanging program is killed: a mount may be at fault. */
 const patience = "120";
 
-export class MountPlace implements AsyncDisposable {
+export class MountFixture implements AsyncDisposable {
   readonly folder: string;
   #node: LowLevelNode | undefined;
 
@@ -37,12 +37,12 @@ export class MountPlace implements AsyncDisposable {
     this.folder = folder;
   }
 
-  /** Folders for the mounts, and a blank in every path. */
-  static async make(): Promise<MountPlace> {
+  /** Creates folders for the mounts. Every path contains a space. */
+  static async make(): Promise<MountFixture> {
     const folder = await realpath(await mkdtemp(join(tmpdir(), "modhost mount-")));
-    const place = new MountPlace(folder);
-    await Promise.all([place.ipfs, place.ipns].map((path) => mkdir(path)));
-    return place;
+    const fixture = new MountFixture(folder);
+    await Promise.all([fixture.ipfs, fixture.ipns].map((path) => mkdir(path)));
+    return fixture;
   }
 
   get repo(): string {
@@ -59,7 +59,7 @@ export class MountPlace implements AsyncDisposable {
     return this.#node;
   }
 
-  /** Without a network. */
+  /** Opens the node without a network. */
   async open(options: Partial<NodeOptions> = {}): Promise<LowLevelNode> {
     this.#node = await openNode({ repo: this.repo, offline: true, ...options });
     return this.#node;
@@ -77,13 +77,13 @@ export class MountPlace implements AsyncDisposable {
     this.#node = undefined;
   }
 
-  /** Folders below this one on which something of a node is mounted. */
+  /** Returns the folders below this one that are mounted. */
   async mounted(): Promise<string[]> {
     const all = await mounted(mountType);
     return all.map(({ folder }) => folder).filter((path) => path.startsWith(this.folder));
   }
 
-  /** What a shell prints, begun in the folder. @throws Error with what it says when it fails */
+  /** Runs a script in the folder and returns its output. @throws Error with the error output */
   async shell(script: string): Promise<string> {
     const { stdout } = await promisify(execFile)("timeout", [patience, "bash", "-ec", script], {
       cwd: this.folder,
@@ -92,7 +92,7 @@ export class MountPlace implements AsyncDisposable {
     return stdout;
   }
 
-  /** Adds files by path below a folder; gives the CID of that. */
+  /** Adds files by path below a folder, and returns the CID of the folder. */
   async add(files: Iterable<readonly [path: string, content: AsyncIterable<Uint8Array>]>, sharded = false) {
     async function* entries() {
       for (const [path, body] of files) yield { path: `tree/${path}`, kind: "file" as const, body };
@@ -105,7 +105,7 @@ export class MountPlace implements AsyncDisposable {
     return root;
   }
 
-  /** Whatever is mounted is taken away first. */
+  /** Unmounts everything first. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close().catch(() => undefined);
     for (const path of await this.mounted()) await promisify(execFile)("umount", ["-i", "-f", "-l", path]);

@@ -103,7 +103,7 @@ test("the server is polled for a new document", async (t) => {
   const { config, folder, fetching: own } = await fetching(t, server, { "AutoConf.RefreshInterval": "10ms" });
   await own.renew();
   await isBootstrap(config, [one]);
-  await eventually("it is asked once more", () => server.requests.length > 1);
+  await eventually("the server gets another request", () => server.requests.length > 1);
   assert.match(server.requests[1]?.["if-none-match"] ?? "", /-1"$/);
   for (const version of [3, 4, 5, 6]) {
     server.response = autoConf(version, [two, peerOf(`192.0.2.${version}`)]);
@@ -120,7 +120,7 @@ test("the document can shorten the interval of the configuration", async (t) => 
   await using server = await autoConfServer(autoConf(1, [one], { AutoConfTTL: 1 }));
   const { fetching: own } = await fetching(t, server);
   await own.renew();
-  await eventually("it is asked once more", () => server.requests.length > 1);
+  await eventually("the server gets another request", () => server.requests.length > 1);
 });
 
 const documents: Readonly<Record<string, readonly [content: AutoConfServer["response"], says: RegExp]>> = {
@@ -169,7 +169,7 @@ test("an untrusted certificate is only accepted if the configuration allows it",
   await using server = await autoConfServer(autoConf(1, [one]), { secure: true });
   const { config, fetching: own, logged } = await fetching(t, server);
   await own.renew();
-  await eventually("it is refused", () => logged.length > 0);
+  await eventually("the certificate is rejected", () => logged.length > 0);
   assert.match(logged[0] ?? "", /^warn .*certificate/);
   await config.set("AutoConf.TLSInsecureSkipVerify", () => true);
   await own.renew();

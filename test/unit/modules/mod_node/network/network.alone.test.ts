@@ -55,7 +55,7 @@ test("an invalid configuration is refused, and can be corrected without a restar
   await node.close();
 });
 
-test("a contradictory configuration is refused with the reference's text", async (t) => {
+test("a contradictory configuration is refused with the error text of Kubo", async (t) => {
   const node = await open("contradicting");
   t.after(() => node.close());
   const { config, path } = node.repo;

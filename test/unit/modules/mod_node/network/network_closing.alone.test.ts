@@ -153,7 +153,7 @@ async function open(t: TestContext) {
   const { peerId } = silent.libp2p;
   silent.echoes = true;
   await network.swarm.connect(peerId, silent.libp2p.getMultiaddrs());
-  await until(() => (network.routing.dht?.lan.size ?? 0) > 0, "it is in the table");
+  await until(() => (network.routing.dht?.lan.size ?? 0) > 0, "the peer is in the table");
   silent.echoes = false;
   return { node, network, id: peerId };
 }
@@ -172,7 +172,7 @@ describe("closing a node ends all its network operations, and leaves nothing ope
         () => "ended",
         () => "rejected",
       );
-      await until(begun, "somebody is asked");
+      await until(begun, "the operation waits for a peer");
       const started = performance.now();
       await node.close();
       assert.match(await outcome, /ended|rejected/);

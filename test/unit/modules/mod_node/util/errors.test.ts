@@ -3,7 +3,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { failure, NodeError } from "#node/util/errors.ts";
+import { failure, failures, NodeError, reworded } from "#node/util/errors.ts";
+import { callFailures } from "#node/util/failures/calls.ts";
+import { contentFailures } from "#node/util/failures/content.ts";
+import { formatFailures } from "#node/util/failures/formats.ts";
+import { networkFailures } from "#node/util/failures/network.ts";
+import { storageFailures } from "#node/util/failures/storage.ts";
 
 test("a failure of the table has its code, its text with the details filled in, and its cause", () => {
   const cause = new Error("disk on fire");
@@ -14,8 +19,26 @@ test("a failure of the table has its code, its text with the details filled in, 
   assert.equal(made.kind, "failure");
 });
 
-test("a failure outside the table has no code", () => {
-  assert.equal(new NodeError("file already exists").code, undefined);
+test("a failure has the kind of its code, and the table names each code once", () => {
+  assert.equal(failure("SESSION_LOST").kind, "unavailable");
+  assert.equal(failure("DAEMON_NOT_RUNNING").kind, "client");
+  const subjects = [callFailures, contentFailures, formatFailures, networkFailures, storageFailures];
+  const codes = subjects.flatMap((subject) => Object.keys(subject));
+  assert.deepEqual(Object.keys(failures).sort(), codes.sort());
+});
+
+test("a failure with another text has the code, and no details", () => {
+  const made = new NodeError("FILE_EXISTS", "cannot create directory '/': Already exists");
+  assert.equal(made.code, "FILE_EXISTS");
+  assert.equal(made.details, undefined);
+  assert.deepEqual(failure("FILE_EXISTS").details, {});
+});
+
+test("a reworded failure has the code and the kind of the failure that is its cause", () => {
+  const cause = new NodeError("OPTION_INVALID", "no", { kind: "client" });
+  const made = reworded(cause, "set: no");
+  assert.deepEqual([made.code, made.kind, made.message], ["OPTION_INVALID", "client", "set: no"]);
+  assert.equal(made.cause, cause);
 });
 
 test("failures made by another copy of the package are recognised", async () => {

@@ -1,17 +1,20 @@
 /**
- * Bounds the bases of the library that are no power of two, and makes them fast. Its own take time
- * with the square of the length, and whatever uses the library (peer ids and addresses in messages
- * of peers) writes and reads such texts.
+ * Replaces the encoders and decoders of multiformats for bases that are not a power of two, with
+ * faster ones that limit the length. The library's own take quadratic time, and peers can send such
+ * texts: everything that uses the library reads and writes peer ids and addresses with them.
  */
 import { base10 } from "multiformats/bases/base10";
 import { base36, base36upper } from "multiformats/bases/base36";
 import { base58btc, base58flickr } from "multiformats/bases/base58";
 import { BaseX } from "../../base_x.ts";
 
-/** The version that it was written for, pinned in package.json. */
+/** The multiformats version that this patch was written for; package.json pins it. */
 export const MULTIFORMATS_VERSION = "14.0.5";
 
-/** What is touched: both ways of a codec, which its encoder and its decoder have as well. */
+/**
+ * The private fields that are replaced: the functions of a codec, and the copies of them in its
+ * encoder and decoder.
+ */
 interface Insides {
   readonly name: string;
   readonly encoder: { baseEncode: unknown };
@@ -35,7 +38,10 @@ const patched: readonly (readonly [codec: Insides, alphabet: string, caseInsensi
   [base58flickr, letters58(upper58, lower58, "flickr"), false],
 ];
 
-/** Replaces both ways of each such codec. To be called once, before any text is read. */
+/**
+ * Replaces the functions of each of these codecs. Must be called once, before the first text is
+ * read.
+ */
 export function replaceBaseX(): void {
   for (const [codec, alphabet, caseInsensitive] of patched) {
     const base = new BaseX(alphabet, codec.name, caseInsensitive);

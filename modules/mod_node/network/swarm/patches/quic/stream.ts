@@ -38,7 +38,7 @@ const MAX_UNWRITTEN = 512 * 1024;
 const RESET = /^stream reset by peer/;
 const STOPPED = /^sending stopped by peer/;
 
-/** Never sent: see `#endWrite`. */
+/** A byte for a write that always fails, so it is never sent: see `#endWrite`. */
 const PROBE = new Uint8Array(1);
 
 const ignore = () => undefined;

@@ -33,7 +33,9 @@ export function socketOf(connection: MessageStream): Socket | undefined {
 }
 
 export interface WriteOptions {
-  /** Also free the memory of written data, so that senders must not use it afterwards. */
+  /**
+   * Whether to free the memory of written data as well; senders must then not use it afterwards.
+   */
   readonly transfer?: boolean;
 }
 

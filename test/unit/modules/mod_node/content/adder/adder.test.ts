@@ -15,29 +15,29 @@ import { file, files, namesOf, TestVault } from "./support.ts";
 
 const numbered = (count: number, prefix = "") => Array.from({ length: count }, (_, at) => `${prefix}f${at}`);
 
-/** Enough turns of the event loop for all that waits for nothing but itself. */
+/** Runs the event loop often enough for everything that needs no other event. */
 async function quiet(): Promise<void> {
   for (let turns = 0; turns < 50; turns += 1) await turn();
 }
 
-test("a root is told when it is on the disk and pinned, files inside it as they come", async () => {
+test("a root is reported once it is durable and pinned, and files inside it as they are built", async () => {
   const vault = new TestVault();
   const disk = Promise.withResolvers<void>();
   vault.disk = () => disk.promise;
-  const told: string[] = [];
+  const reported: string[] = [];
   const adding = (async () => {
-    for await (const { name } of vault.add(files("d/a", "d/b"))) told.push(name);
+    for await (const { name } of vault.add(files("d/a", "d/b"))) reported.push(name);
   })();
   await quiet();
-  assert.deepEqual(told, ["d/a", "d/b"]);
+  assert.deepEqual(reported, ["d/a", "d/b"]);
   assert.deepEqual(await vault.pinned(), []);
   disk.resolve();
   await adding;
-  assert.deepEqual(told, ["d/a", "d/b", "d"]);
+  assert.deepEqual(reported, ["d/a", "d/b", "d"]);
   assert.equal((await vault.pinned()).length, 1);
 });
 
-test("roots that come while the disk works share the next flush, and are told in order", async () => {
+test("roots that arrive while the disk is busy share the next flush, and are reported in order", async () => {
   const vault = new TestVault();
   const disk = Promise.withResolvers<void>();
   vault.disk = () => (vault.syncs === 1 ? disk.promise : Promise.resolve());
@@ -50,35 +50,35 @@ test("roots that come while the disk works share the next flush, and are told in
   assert.ok(vault.syncs <= 4, `${vault.syncs} flushes`);
 });
 
-test("a disk that fails ends the add, and no root is told", async () => {
+test("an add fails when the disk fails, and reports no root", async () => {
   const vault = new TestVault();
   vault.disk = () => Promise.reject(new Error("no space"));
-  const told: string[] = [];
+  const reported: string[] = [];
   await assert.rejects(
     async () => {
-      for await (const { name } of vault.add(files("d/a", "x"))) told.push(name);
+      for await (const { name } of vault.add(files("d/a", "x"))) reported.push(name);
     },
     { message: "no space" },
   );
-  assert.deepEqual(told, ["d/a"]);
+  assert.deepEqual(reported, ["d/a"]);
   assert.deepEqual(await vault.pinned(), []);
   await vault.lock.acquireExclusive();
 });
 
-test("what came before an entry that fails is safe and told", async () => {
+test("entries before a failing one are durable and reported", async () => {
   const vault = new TestVault();
-  const told: string[] = [];
+  const reported: string[] = [];
   await assert.rejects(
     async () => {
-      for await (const { name } of vault.add(files("one", "two", "d/a", "d/a"))) told.push(name);
+      for await (const { name } of vault.add(files("one", "two", "d/a", "d/a"))) reported.push(name);
     },
     { message: "directory already has entry by that name" },
   );
-  assert.deepEqual(told, ["one", "two", "d/a"]);
+  assert.deepEqual(reported, ["one", "two", "d/a"]);
   assert.equal((await vault.pinned()).length, 2);
 });
 
-/** Takes the lock for itself, and gives the CIDs of what was taken away. */
+/** Collects garbage with the lock held exclusively. Returns the CIDs that were removed. */
 async function collect(vault: TestVault): Promise<string[]> {
   const release = await vault.lock.acquireExclusive();
   const removed: string[] = [];
@@ -90,7 +90,7 @@ async function collect(vault: TestVault): Promise<string[]> {
 }
 
 for (const settings of [{}, { trickle: true }, { rawLeaves: true }, { inline: true }]) {
-  test(`a client that takes its time within a file keeps no collection waiting, and loses nothing: ${JSON.stringify(settings)}`, async () => {
+  test(`a slow client within a file does not delay a collection, and loses nothing: ${JSON.stringify(settings)}`, async () => {
     const vault = new TestVault();
     const [stray] = await Array.fromAsync(vault.add(files("stray"), { pin: false }));
     const leaf = randomBytes(1000);
@@ -121,7 +121,7 @@ for (const settings of [{}, { trickle: true }, { rawLeaves: true }, { inline: tr
   });
 }
 
-test("a collection that waits gets its turn between two files and spares what was built", async () => {
+test("a waiting collection runs between two files and spares the built blocks", async () => {
   const vault = new TestVault();
   const [stray] = await Array.fromAsync(vault.add(files("stray"), { pin: false }));
   const removed: string[] = [];
@@ -145,14 +145,14 @@ test("a collection that waits gets its turn between two files and spares what wa
   assert.deepEqual(Array.from(vault.pins.guarded()), []);
 });
 
-test("blocks of an add are safe from a collection only until its roots are told", async () => {
+test("blocks of an add are protected from collections only until its roots are reported", async () => {
   const vault = new TestVault();
   const events = await Array.fromAsync(vault.add(files("d/a"), { pin: false }));
   await collectGarbage(vault.blocks, vault.pins, () => {});
   for (const { built } of events) assert.equal(built && (await vault.blocks.has(built.cid)), false);
 });
 
-test("who leaves early leaves no lock and no guard behind", async () => {
+test("a reader that stops early leaves no lock and no guard behind", async () => {
   const vault = new TestVault();
   for await (const _ of vault.add(files(...numbered(50)))) break;
   await vault.lock.acquireExclusive();
@@ -160,40 +160,40 @@ test("who leaves early leaves no lock and no guard behind", async () => {
 });
 
 /**
- * Sources that give what comes first and then nothing more, for ever; `asked` once they are waited
- * for.
+ * Sources that yield some entries or bytes and then never anything else. `waiting` resolves when
+ * the next one is requested.
  */
 const silent = {
   "between two entries": () => {
-    const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+    const { promise: waiting, resolve: markWaiting } = Promise.withResolvers<void>();
     const entries = async function* (): AsyncGenerator<AddEntry> {
       yield* files("a", "d/b");
-      ask();
+      markWaiting();
       await new Promise(() => {});
     };
-    return { entries: entries(), asked };
+    return { entries: entries(), waiting };
   },
   "within a file": () => {
-    const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+    const { promise: waiting, resolve: markWaiting } = Promise.withResolvers<void>();
     const body = async function* () {
       yield randomBytes(2000);
-      ask();
+      markWaiting();
       await new Promise(() => {});
     };
     const entries = async function* (): AsyncGenerator<AddEntry> {
       yield* files("a", "d/b");
       yield { path: "d/c", kind: "file", body: body() };
     };
-    return { entries: entries(), asked };
+    return { entries: entries(), waiting };
   },
 };
 
 for (const [where, source] of Object.entries(silent)) {
-  test(`who leaves does not wait for a source that is silent ${where}, and leaves nothing behind`, async () => {
+  test(`a reader that stops does not wait for a source that is silent ${where}, and leaves nothing behind`, async () => {
     const vault = new TestVault();
-    const { entries, asked } = source();
+    const { entries, waiting } = source();
     for await (const { root } of vault.add(entries, { chunker: "size-1000", progress: true })) {
-      await asked;
+      await waiting;
       if (root) break;
     }
     await vault.lock.acquireExclusive();
@@ -201,26 +201,26 @@ for (const [where, source] of Object.entries(silent)) {
     assert.equal((await vault.pinned()).length, 1);
   });
 
-  test(`a signal ends the wait for a source that is silent ${where}, behind what is there`, async () => {
+  test(`a signal ends the wait for a source that is silent ${where}, after the events before it`, async () => {
     const vault = new TestVault();
     const leaving = new AbortController();
-    const { entries, asked } = source();
-    const told: string[] = [];
+    const { entries, waiting } = source();
+    const reported: string[] = [];
     const adding = (async () => {
       for await (const { name } of vault.add(entries, { chunker: "size-1000", signal: leaving.signal }))
-        told.push(name);
+        reported.push(name);
     })();
-    await asked;
+    await waiting;
     await quiet();
     leaving.abort(new Error("long enough"));
     await assert.rejects(adding, { message: "long enough" });
-    assert.deepEqual(told, ["a", "d/b"]);
+    assert.deepEqual(reported, ["a", "d/b"]);
     await vault.lock.acquireExclusive();
     assert.deepEqual(Array.from(vault.pins.guarded()), []);
   });
 }
 
-test("a reader that lags holds up the taking in, at about a thousand events", async () => {
+test("a slow reader stops the reading of entries at about a thousand events", async () => {
   const vault = new TestVault();
   let taken = 0;
   async function* entries(): AsyncGenerator<AddEntry> {
@@ -238,7 +238,7 @@ test("a reader that lags holds up the taking in, at about a thousand events", as
   assert.equal((await Array.fromAsync(events)).length, 2999);
 });
 
-test("a rehearsal stores nothing, and refuses hash functions all the same", async () => {
+test("a dry run stores nothing, and rejects insecure hash functions, too", async () => {
   const [event] = await Array.fromAsync(hashOnly(files("x"), addSettings({})));
   assert.equal(event?.name, "x");
   await assert.rejects(Array.fromAsync(hashOnly(files("x"), addSettings({ hash: "shake-128" }))), {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type AddOptions, addSettings } from "#node/content/adder/settings.ts";
+import { addSettings, type UnixfsAddOptions } from "#node/content/adder/settings.ts";
 
-describe("versions and raw leaves follow from each other", () => {
-  const rows: readonly (readonly [AddOptions, version: number, rawLeaves: boolean])[] = [
+describe("CID version and raw leaves determine each other", () => {
+  const rows: readonly (readonly [UnixfsAddOptions, version: number, rawLeaves: boolean])[] = [
     [{}, 0, false],
     [{ rawLeaves: true }, 0, true],
     [{ cidVersion: 1 }, 1, true],
@@ -21,8 +21,8 @@ describe("versions and raw leaves follow from each other", () => {
   }
 });
 
-describe("options that do not go together are refused with the reference's words", () => {
-  const rows: readonly (readonly [AddOptions, message: string])[] = [
+describe("options that exclude each other are rejected with the reference's texts", () => {
+  const rows: readonly (readonly [UnixfsAddOptions, message: string])[] = [
     [{ hash: "Nothing" }, "unrecognized hash function: nothing"],
     [{ cidVersion: 2 }, "unknown CID version: 2"],
     [{ cidVersion: 2, hash: "sha1" }, "unknown CID version: 2"],
@@ -34,12 +34,12 @@ describe("options that do not go together are refused with the reference's words
   }
 });
 
-test("a chunker that is none is refused with the first file, not before", () => {
+test("an invalid chunker is rejected at the first file, and not before", () => {
   const { chunker } = addSettings({ chunker: "size-0" });
   assert.throws(chunker, { message: "chunker size must be greater than 0" });
 });
 
-test("blocks go into their CIDs only when that is asked for", () => {
+test("blocks become part of their CIDs only on request", () => {
   assert.equal(addSettings({ inlineLimit: 50 }).inlineLimit, undefined);
   assert.equal(addSettings({ inline: true }).inlineLimit, 32);
   assert.equal(addSettings({ inline: true, inlineLimit: 50 }).inlineLimit, 50);

@@ -14,7 +14,7 @@ async function* once<T>(value: T): AsyncGenerator<T> {
   yield value;
 }
 
-/** How often other work got its turn meanwhile, and the last event. */
+/** Returns how often other work of the process had its turn meanwhile, and the last event. */
 async function turnsOf(events: AsyncIterable<AddEvent>): Promise<{ turns: number; last: AddEvent | undefined }> {
   let turns = 0;
   let over = false;
@@ -47,23 +47,23 @@ const ways: Readonly<Record<string, Adding>> = {
 };
 
 for (const [way, add] of Object.entries(ways)) {
-  test(`a name of 2,000 levels leaves other work its turns while it is ${way}`, async () => {
+  test(`a name of 2,000 levels does not block other work while it is ${way}`, async () => {
     const path = Array.from({ length: 2000 }, () => "d").join("/");
     const { turns, last } = await turnsOf(add({ path, kind: "file", body: once(Buffer.from("x")) }, {}));
     assert.equal(last?.name, "d");
     assert.ok(turns > 25, `${turns} turns`);
   });
 
-  test(`a file of pieces of one byte leaves other work its turns while it is ${way}`, async () => {
+  test(`a file in pieces of one byte does not block other work while it is ${way}`, async () => {
     const body = Buffer.alloc(50_000, 7);
     const entry = { path: "f", kind: "file", body: once(body) } as const;
     const { turns, last } = await turnsOf(add(entry, { chunker: "size-1" }));
-    // As go-ipfs 0.9 gives it.
+    // The CID of go-ipfs 0.9.
     assert.equal(String(last?.built?.cid), "Qmb6Wqnm8CmTAY6SUNQ1WV3XXsDxzU7eefWonY939FhEc9");
     assert.ok(turns > 300, `${turns} turns`);
   });
 
-  test(`when a client leaves, the chunking of its received body stops while it is ${way}`, async () => {
+  test(`splitting of received bytes stops when the client disconnects while it is ${way}`, async () => {
     const abort = new AbortController();
     const entry = { path: "f", kind: "file", body: once(Buffer.alloc(5_000_000)) } as const;
     const adding = Array.fromAsync(add(entry, { chunker: "size-1" }, abort.signal));
@@ -87,7 +87,7 @@ const rabinCids: Readonly<Record<string, string>> = {
 };
 
 for (const [chunker, expected] of Object.entries(rabinCids)) {
-  test(`a file that is cut by ${chunker} has the CID of the reference`, async () => {
+  test(`a file that is split by ${chunker} has the CID of the reference`, async () => {
     const entry = { path: "f", kind: "file", body: once(goRandom(20_000, 1)) } as const;
     const [event] = await Array.fromAsync(hashOnly(once<AddEntry>(entry), addSettings({ chunker })));
     assert.equal(String(event?.built?.cid), expected);

@@ -27,8 +27,8 @@ async function cbor(value: unknown): Promise<Block> {
 }
 
 /**
- * A tree of three codecs, with a block inside a CID, one of version 0, and one that is linked
- * twice.
+ * A tree with three codecs: with a block inside a CID, a block of version 0, and a block that is
+ * linked twice.
  */
 async function tree(): Promise<[Block, Block, Block, Block, Block]> {
   const small = await raw(Buffer.from("small"));
@@ -56,7 +56,7 @@ async function written(roots: CID[], blocks: readonly Block[]): Promise<Uint8Arr
 const emptyNode = () => new BlockService(memoryBlocks());
 const rootOf = ([root]: readonly Block[]) => (root as Block).cid;
 
-test("what is exported is read by the well-kept library: parents before children, each block once", async () => {
+test("@ipld/car reads an exported archive: parents before children, each block once", async () => {
   const blocks = await tree();
   const node = emptyNode();
   await node.put(blocks);
@@ -71,7 +71,7 @@ test("what is exported is read by the well-kept library: parents before children
   assert.equal(hex(car), hex(await written([rootOf(blocks)], blocks)));
 });
 
-test("what the well-kept library writes is imported, however it is cut into pieces", async () => {
+test("an archive of @ipld/car is imported, however it is split into pieces", async () => {
   const blocks = await tree();
   const car = await written([rootOf(blocks)], blocks);
   for (const size of [1, 7, 1000, 65536, car.length]) {
@@ -83,7 +83,7 @@ test("what the well-kept library writes is imported, however it is cut into piec
   }
 });
 
-test("pieces may be Buffers whose memory serves again", async () => {
+test("pieces may be Buffers whose memory is reused", async () => {
   const blocks = await tree();
   const car = await written([rootOf(blocks)], blocks);
   for (const size of [1, 7, 1000]) {
@@ -102,7 +102,7 @@ test("pieces may be Buffers whose memory serves again", async () => {
   }
 });
 
-test("an archive that is cut anywhere is refused, and nothing that is wrong was stored", async () => {
+test("an archive that is truncated anywhere is rejected, and no wrong block is stored", async () => {
   const blocks = (await tree()).filter(({ bytes }) => bytes.length < 1000);
   const car = await written([rootOf(blocks)], blocks);
   let ends = 0;
@@ -110,7 +110,7 @@ test("an archive that is cut anywhere is refused, and nothing that is wrong was 
     const node = emptyNode();
     try {
       await importCar(node, pieces(car.subarray(0, length), 64));
-      // Between two blocks nothing tells that more were to come.
+      // At the boundary between two blocks, nothing shows that the archive is incomplete.
       ends += 1;
     } catch (error) {
       assert.match(String(error), /^NodeError: (invalid header: )?(unexpected )?EOF$/, `${length}`);
@@ -120,7 +120,7 @@ test("an archive that is cut anywhere is refused, and nothing that is wrong was 
   assert.equal(ends, blocks.length);
 });
 
-test("a block whose bytes are not those of its CID is refused, with what it is", async () => {
+test("a block whose bytes do not match its CID is rejected, and the error names it", async () => {
   const [root, , small, large] = await tree();
   for (const { cid, bytes } of [small, large]) {
     const wrong = bytes.slice();
@@ -149,7 +149,8 @@ const section = (text: string): string => {
 };
 
 /**
- * As the reference says them; where it ends without a word, or ends itself, what is wrong is said.
+ * The texts of the reference. Where the reference reports nothing, or crashes, the texts are our
+ * own.
  */
 const refused: Readonly<Record<string, string>> = {
   "00": "invalid header: EOF",
@@ -197,7 +198,7 @@ const refused: Readonly<Record<string, string>> = {
     "mismatch in content integrity, name: bafkqablimvwgy3y, data: bafkqablimvwgy4a",
 };
 
-test("what is no archive is told as the reference tells it", async () => {
+test("an invalid archive is rejected with the reference's text", async () => {
   for (const [given, message] of Object.entries(refused)) {
     for (const size of [1, 1000]) {
       const importing = importCar(emptyNode(), pieces(unhex(given), size), { rules: "0.9" });
@@ -206,7 +207,7 @@ test("what is no archive is told as the reference tells it", async () => {
   }
 });
 
-test("a header may be written in other ways, and name several roots", async () => {
+test("a header in another encoding, and with several roots, is accepted", async () => {
   const loose = section(`bf${roots}${version}ff`) + section(`${hello}68656c6c6f`);
   const node = emptyNode();
   const [root] = await importCar(node, pieces(unhex(loose), 10));
@@ -215,7 +216,7 @@ test("a header may be written in other ways, and name several roots", async () =
   assert.equal((await importCar(emptyNode(), pieces(unhex(two), 10))).length, 2);
 });
 
-test("an export that fails gives what came before", async () => {
+test("an export that fails yields the blocks before the failure", async () => {
   const [root, pb, small] = await tree();
   const node = emptyNode();
   await node.put([root, pb, small]);
@@ -226,7 +227,7 @@ test("an export that fails gives what came before", async () => {
   assert.equal(hex(Buffer.concat(got)), hex(await written([root.cid], [root, pb, small])));
 });
 
-test("a reader that leaves ends the walk", async () => {
+test("a reader that stops ends the walk", async () => {
   const blocks = await tree();
   const node = emptyNode();
   await node.put(blocks);
@@ -243,14 +244,14 @@ test("a reader that leaves ends the walk", async () => {
   assert.ok(reads < 50, `${reads} blocks were read`);
 });
 
-test("memory does not grow with what is imported", async () => {
+test("an import needs constant memory", async () => {
   let most = 0;
-  let held = 0;
+  let unfinished = 0;
   const put: BlockStore["put"] = async (blocks) => {
-    held += blocks.reduce((sum, { bytes }) => sum + bytes.length, 0);
-    most = Math.max(most, held);
+    unfinished += blocks.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    most = Math.max(most, unfinished);
     await new Promise((resolve) => setImmediate(resolve));
-    held -= blocks.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    unfinished -= blocks.reduce((sum, { bytes }) => sum + bytes.length, 0);
   };
   const node = new BlockService({ ...memoryBlocks(), put });
   const head = unhex(section(header));
@@ -272,7 +273,7 @@ test("memory does not grow with what is imported", async () => {
   assert.ok(given > 60 * 1024 * 1024 && most < 8 * 1024 * 1024, `${most} of ${given} bytes were on their way at once`);
 });
 
-test("an archive comes into buffers that are used again, and out of them", async () => {
+test("an import and an export reuse buffers of the pool", async () => {
   const many = await Promise.all(
     Array.from({ length: 60 }, (_, at) => raw(randomBytes(at % 3 === 0 ? 90_000 : 3_000))),
   );
@@ -280,7 +281,7 @@ test("an archive comes into buffers that are used again, and out of them", async
   const car = new Uint8Array(await written([root.cid], [root, ...many]));
   const memory = memoryBlocks();
   const used = new Set<ArrayBufferLike>();
-  // Takes a copy, and overwrites what it gives back.
+  // Copies each block, and overwrites its buffer before the release.
   const put: BlockStore["put"] = async (blocks) => {
     for (const { cid, bytes, release } of blocks) {
       await memory.put([{ cid, bytes: bytes.slice() }]);
@@ -292,9 +293,9 @@ test("an archive comes into buffers that are used again, and out of them", async
   const get: BlockStore["get"] = async (cid, buffers) => {
     const bytes = await memory.get(cid);
     if (bytes === undefined || buffers === undefined) return bytes;
-    const lent = buffers.take(bytes.length);
-    lent.set(bytes);
-    return lent;
+    const pooled = buffers.take(bytes.length);
+    pooled.set(bytes);
+    return pooled;
   };
   const node = new BlockService({ ...memory, put, get });
   async function* passing(): AsyncGenerator<Uint8Array> {

@@ -98,7 +98,7 @@ describe("an archive of version 2 is imported", () => {
     });
   }
 
-  test("and one of version 1 without roots, as Kubo takes both", async () => {
+  test("an archive of version 1 without roots is imported, as in Kubo", async () => {
     const { counts, roots } = await imported(version1([]));
     assert.deepEqual([counts, roots], [whole, []]);
   });
@@ -117,7 +117,7 @@ describe("an archive of version 2 is imported", () => {
     assert.deepEqual((await importCar(node, reused())).map(String), [root]);
   });
 
-  test("whose source is read to its end, and closed", async () => {
+  test("and its source is read to its end and closed", async () => {
     let ended = false;
     let closed = false;
     async function* source() {
@@ -133,7 +133,7 @@ describe("an archive of version 2 is imported", () => {
   });
 });
 
-describe("an archive of version 2 is refused", () => {
+describe("an archive of version 2 is rejected", () => {
   const refused: Readonly<Record<string, readonly [Buffer, string]>> = {
     "that ends behind its pragma": [pragma, "unexpected EOF"],
     "whose header is cut off": [version2().subarray(0, 30), "unexpected EOF"],
@@ -178,7 +178,7 @@ describe("an archive of version 2 is refused", () => {
     });
   }
 
-  test("where only version 1 is read, as go-ipfs 0.9 does", async () => {
+  test("if only version 1 is supported, as in go-ipfs 0.9", async () => {
     const importing = importCar(new BlockService(memoryBlocks()), pieces(version2(), 64), { rules: "0.9" });
     await assert.rejects(importing, { message: "invalid car version: 2" });
   });

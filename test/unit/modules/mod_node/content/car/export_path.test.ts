@@ -16,30 +16,30 @@ const blocks = new Map(
 );
 const cidOf = (name: string) => CID.parse(cids[name] as string);
 
-/** CIDs of the blocks of the archive, and those that were read. */
+/** Returns the CIDs of the blocks in the archive, and those of the blocks that were read. */
 async function archived(root: string, names: readonly string[], options: PathArchiveOptions = {}) {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const read = async (cid: CID) => {
-    asked.push(String(cid));
+    requested.push(String(cid));
     const bytes = cid.multihash.code === 0 ? cid.multihash.digest : blocks.get(String(cid));
     if (bytes === undefined) throw failure("NODE_NOT_FOUND");
     return bytes;
   };
   const { archive, roots } = await exportPath(cidOf(root), names, read, options);
   const pieces = await Array.fromAsync(archive);
-  return { sent: blocksIn(Buffer.concat(pieces)).map(({ cid }) => String(cid)), asked, roots: roots.map(String) };
+  return { sent: blocksIn(Buffer.concat(pieces)).map(({ cid }) => String(cid)), requested, roots: roots.map(String) };
 }
 
-/** Leaves of a file of leaves of 1,024 bytes, by their place. */
+/** Returns the positions of the sent leaves, in a file with leaves of 1,024 bytes. */
 async function leavesSent(from: number, to: number | undefined) {
   const all = (await archived("bigfile", [])).sent;
-  const { sent, asked } = await archived("bigfile", [], { scope: "entity", range: { from, to } });
+  const { sent, requested } = await archived("bigfile", [], { scope: "entity", range: { from, to } });
   assert.equal(sent[0], cids.bigfile);
-  assert.deepEqual([...new Set(asked)].sort(), [...sent].sort(), "nothing else is read");
+  assert.deepEqual([...new Set(requested)].sort(), [...sent].sort(), "nothing else is read");
   return sent.slice(1).map((cid) => all.indexOf(cid));
 }
 
-test("a range of a file has the leaves that it touches, whichever end it is counted from", async () => {
+test("a range of a file contains the leaves that it touches, counted from either end", async () => {
   const cases: [from: number, to: number | undefined, leaves: number[]][] = [
     [0, 1023, [1]],
     [1000, 1100, [1, 2]],
@@ -54,7 +54,7 @@ test("a range of a file has the leaves that it touches, whichever end it is coun
   for (const [from, to, leaves] of cases) assert.deepEqual(await leavesSent(from, to), leaves, `${from}:${to}`);
 });
 
-/** A file of these leaves. */
+/** Builds a file of these leaves. */
 async function fileOf(leaves: readonly Uint8Array[]) {
   const made = new Map<string, Uint8Array>();
   const put = async (codec: number, bytes: Uint8Array) => {
@@ -73,7 +73,7 @@ async function fileOf(leaves: readonly Uint8Array[]) {
   return { cid, blocks: made };
 }
 
-test("a path sends its blocks, those of shards on the way among them, before what it leads to", async () => {
+test("an archive of a path begins with its blocks, including inner shards", async () => {
   const { sent, roots } = await archived("shard", ["entry-17.txt"], { scope: "block" });
   assert.equal(sent[0], cids.shard);
   assert.ok(sent.length > 2, "the shards on the way are there");
@@ -81,7 +81,7 @@ test("a path sends its blocks, those of shards on the way among them, before wha
   assert.equal(roots.length, 2);
 });
 
-test("an entity is a directory without what is in it, with all of its shards", async () => {
+test("the scope entity of a directory contains all its shards, and none of its entries", async () => {
   assert.deepEqual((await archived("site", [], { scope: "entity" })).sent, [cids.site]);
   const { sent } = await archived("shard", [], { scope: "entity" });
   const all = (await archived("shard", [])).sent;
@@ -92,14 +92,14 @@ test("an entity is a directory without what is in it, with all of its shards", a
   );
 });
 
-test("a block that is linked several times is sent once, or as often", async () => {
+test("a block that is linked several times is sent once, or each time with duplicates", async () => {
   const once = (await archived("dup", [])).sent;
   const often = (await archived("dup", [], { duplicates: true })).sent;
   assert.equal(new Set(once).size, once.length);
   assert.deepEqual([once.length, often.length], [3, 5]);
 });
 
-test("a range that has a block twice sends it once, or as often", async () => {
+test("a range with a repeated block sends it once, or each time with duplicates", async () => {
   const leaf = new Uint8Array(10).fill(1);
   const twice = await fileOf([leaf, leaf, new Uint8Array(10)]);
   const sizes = async (duplicates: boolean) => {
@@ -115,18 +115,18 @@ test("a range that has a block twice sends it once, or as often", async () => {
   assert.deepEqual([await sizes(false), await sizes(true)], [2, 3]);
 });
 
-test("identity CIDs carry their bytes, and a codec without known links is a leaf", async () => {
+test("blocks of identity CIDs are not sent, and a block of an unknown codec has no links", async () => {
   assert.deepEqual((await archived("inline", [])).sent, []);
   assert.deepEqual((await archived("json", [])).sent, [cids.json]);
 });
 
-test("a root that is missing is told at once, and a child after what comes before it", async () => {
+test("a missing root is reported at once, and a missing child after the blocks before it", async () => {
   await assert.rejects(archived("missing", []), { code: "NODE_NOT_FOUND" });
   await assert.rejects(archived("holes", []), { code: "NODE_NOT_FOUND" });
   await assert.rejects(archived("site", ["absent"]), { code: "NO_LINK" });
 });
 
-test("blocks of a long path are not held in memory until the archive is read", async () => {
+test("blocks of a long path do not stay in memory until the archive is read", async () => {
   const mebibyte = 2 ** 20;
   const stored = new Map<string, Uint8Array>();
   const put = async (bytes: Uint8Array) => {
@@ -143,19 +143,19 @@ test("blocks of a long path are not held in memory until the archive is read", a
     );
   let root = await directory(undefined);
   for (let level = 0; level < 4; level += 1) root = await directory(root, new Uint8Array(mebibyte).fill(level));
-  const asked: string[] = [];
+  const requested: string[] = [];
   const read = async (cid: CID) => {
-    asked.push(String(cid));
+    requested.push(String(cid));
     return stored.get(String(cid)) as Uint8Array;
   };
   const { archive, roots } = await exportPath(root, ["a", "a", "a", "a"], read, { scope: "block" });
-  // Each was read to follow the path, and the CIDs are no views of it.
-  assert.equal(asked.length, 5);
+  // Each block was read to follow the path, and the CIDs are not views of the blocks.
+  assert.equal(requested.length, 5);
   for (const { bytes } of roots.slice(1)) assert.ok(bytes.buffer.byteLength < mebibyte, `${bytes.buffer.byteLength}`);
   const sent = blocksIn(Buffer.concat(await Array.fromAsync(archive)));
   assert.deepEqual(
     sent.map(({ cid }) => String(cid)),
     roots.map(String),
   );
-  assert.equal(asked.length, 9);
+  assert.equal(requested.length, 9);
 });

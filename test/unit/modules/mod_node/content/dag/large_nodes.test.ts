@@ -12,7 +12,7 @@ import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 
-/** Blocks that are read into buffers of a pool, which whoever uses them writes over at once. */
+/** Reads blocks into buffers of a pool. Released buffers are overwritten at once. */
 class Blocks {
   readonly buffers = new BufferPool();
   readonly #blocks = new Map<string, Uint8Array>();
@@ -23,7 +23,7 @@ class Blocks {
     return cid;
   }
 
-  /** A file whose node has bytes of its own. */
+  /** Builds a file whose node has bytes of its own. */
   node(own: Uint8Array, parts: readonly (readonly [CID, number])[]): Promise<CID> {
     const blocksizes = parts.map(([, size]) => size);
     const filesize = blocksizes.reduce((sum, size) => sum + size, own.length);
@@ -40,7 +40,7 @@ class Blocks {
     return into;
   };
 
-  /** As it was, after which the memory of a large piece holds something else. */
+  /** Returns a copy of a piece, and overwrites the memory of a large one. */
   taken(piece: Uint8Array): Buffer {
     const copy = Buffer.from(piece);
     if (piece.buffer.byteLength >= 128 * 1024) {
@@ -52,7 +52,7 @@ class Blocks {
 }
 
 /**
- * Two levels of nodes with 100 KiB of their own, the lower with more parts than are spelled out at
+ * Two levels of nodes with 100 KiB of their own. The lower one has more parts than are expanded at
  * a time.
  */
 async function largeNodes(blocks: Blocks): Promise<{ root: CID; inner: CID; content: Buffer }> {
@@ -75,7 +75,7 @@ async function contentOf(blocks: Blocks, cid: CID, range: ReadRange): Promise<Bu
   return Buffer.concat(pieces);
 }
 
-test("a file is read to its end though large nodes are given back before their parts are read", async () => {
+test("a file is read to its end though large nodes are released before their parts are read", async () => {
   const blocks = new Blocks();
   const { root, content } = await largeNodes(blocks);
   for (const range of [{}, { offset: 150_000 }, { offset: 209_000, length: 1000 }]) {
@@ -85,7 +85,7 @@ test("a file is read to its end though large nodes are given back before their p
   }
 });
 
-test("a walk goes on below large nodes that were given back", async () => {
+test("a walk continues below large nodes that were released", async () => {
   const blocks = new Blocks();
   const { root, inner } = await largeNodes(blocks);
   const found: string[] = [];
@@ -98,13 +98,13 @@ test("a walk goes on below large nodes that were given back", async () => {
 });
 
 for (const options of [{}, { duplicates: true }, { scope: "block" }, { scope: "entity" }] as const) {
-  test(`an archive has large nodes whole, which are given back as it goes on: ${JSON.stringify(options)}`, async () => {
+  test(`an archive contains large nodes completely, and releases them on the way: ${JSON.stringify(options)}`, async () => {
     const blocks = new Blocks();
     const { root } = await largeNodes(blocks);
-    const archived = async (lent?: { read: Blocks["read"]; buffers: BufferPool }) => {
+    const archived = async (pooled?: { read: Blocks["read"]; buffers: BufferPool }) => {
       const pieces: Buffer[] = [];
-      const { archive } = await exportPath(root, [], blocks.plain, { ...options, lent });
-      for await (const piece of archive) pieces.push(lent ? blocks.taken(piece) : Buffer.from(piece));
+      const { archive } = await exportPath(root, [], blocks.plain, { ...options, pooled });
+      for await (const piece of archive) pieces.push(pooled ? blocks.taken(piece) : Buffer.from(piece));
       return Buffer.concat(pieces);
     };
     const { read, buffers } = blocks;
@@ -112,7 +112,7 @@ for (const options of [{}, { duplicates: true }, { scope: "block" }, { scope: "e
   });
 }
 
-test("a path into a large document leaves other work its turns", async () => {
+test("a path into a large document does not block other work", async () => {
   const blocks = new Blocks();
   const depth = 900_000;
   const cid = await blocks.put(Buffer.alloc(depth, 0x81).fill(0x80, depth - 1), dagCbor);

@@ -6,9 +6,9 @@ const mebibyte = 2 ** 20;
 const usual = { bytes: 4 * mebibyte, blocks: 256 };
 
 interface Line {
-  /** Milliseconds from a question to its answer. */
+  /** Milliseconds from a request to its response. */
   readonly far: number;
-  /** Bytes a millisecond. */
+  /** Bytes per millisecond. */
   readonly rate: number;
 }
 
@@ -17,10 +17,7 @@ interface Coming {
   readonly mark: Mark;
 }
 
-/**
- * A reader that always has as much on its way as is worth it, and a clock that stands still
- * meanwhile.
- */
+/** A reader that always requests as much ahead as is worth it, with a clock of its own. */
 class Reader {
   readonly #block: number;
   #now = 0;
@@ -36,7 +33,7 @@ class Reader {
     return this.#reach.times;
   }
 
-  /** Takes so many blocks. @param pause milliseconds that the reader takes for each */
+  /** Reads that many blocks. @param pause milliseconds that the reader needs for each */
   read(count: number, { far, rate }: Line, pause = 0): this {
     const enough = Math.min(usual.bytes / this.#block, usual.blocks);
     for (let left = count; left > 0; left -= 1) {
@@ -46,13 +43,13 @@ class Reader {
       }
       const { at, mark } = this.#coming.shift() as Coming;
       this.#now = Math.max(this.#now, at);
-      this.#reach.came(this.#block, mark);
+      this.#reach.received(this.#block, mark);
       this.#now += pause;
     }
     return this;
   }
 
-  /** Nothing comes for so long. */
+  /** Lets that many milliseconds pass without any data. */
   stall(milliseconds: number): this {
     this.#isFreeAt += milliseconds;
     return this;
@@ -63,29 +60,29 @@ const block = 256 * 1024;
 const perMs = mebibyte / 1000;
 const long: Line = { far: 60, rate: 150 * perMs };
 
-test("of what comes quickly from far away so much is worth asking for that the line is never idle", () => {
+test("readahead from a fast distant peer is large enough that the line is never idle", () => {
   const onTheWay = (long.far * long.rate) / usual.bytes;
   const { reach } = new Reader(block).read(200, long);
   assert.ok(reach >= 2 * onTheWay, `${reach} of ${onTheWay}`);
 });
 
-test("small blocks count by their number", () => {
+test("readahead of small blocks depends on their number", () => {
   const { reach } = new Reader(4096).read(4000, { far: 60, rate: 40 * perMs });
   assert.ok(reach > 4, "600 of them are on the way");
 });
 
-test("a line that stands still for once changes nothing", () => {
+test("one pause of the line does not change the readahead", () => {
   const reader = new Reader(block).read(200, long);
   const { reach } = reader;
   assert.ok(reader.stall(200).read(100, long).reach >= reach * 0.9);
 });
 
-test("a line that becomes slow, and a reader that does, ask for the usual again", () => {
+test("readahead returns to the base amount for a line that becomes slow, and for a reader that does", () => {
   assert.equal(new Reader(block).read(200, long).read(200, { far: 60, rate: 5 * perMs }).reach, 1);
   assert.equal(new Reader(block).read(200, long).read(400, long, 100).reach, 1);
 });
 
-test("what is near is there as soon as it is asked for", () => {
+test("readahead from a nearby peer is the base amount", () => {
   assert.equal(new Reader(block).read(400, { far: 1, rate: 1000 * perMs }).reach, 1);
   assert.equal(new Reader(block).read(400, { far: 1, rate: 20 * perMs }).reach, 1);
 });

@@ -6,7 +6,7 @@ import { raw } from "#node/formats/cid/codecs.ts";
 import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
 import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
 
-/** Blocks by CID, and how often each was read. */
+/** Blocks by CID, with the number of reads of each. */
 class Graph {
   readonly #blocks = new Map<string, Uint8Array>();
   readonly reads: string[] = [];
@@ -41,7 +41,7 @@ async function order(root: CID, options: Parameters<typeof walk>[1]): Promise<st
   return found;
 }
 
-test("parents come before children, children in the order of their links", async () => {
+test("parents come before children, and children in the order of their links", async () => {
   const graph = new Graph();
   const a = await graph.node("a");
   const b = await graph.node("b");
@@ -51,7 +51,7 @@ test("parents come before children, children in the order of their links", async
   assert.deepEqual(await order(root, { read: graph.read }), [root, left, a, b, c].map(String));
 });
 
-test("40 levels of doubled links are as many reads as there are blocks", async () => {
+test("a walk of 40 levels of doubled links reads each block once", async () => {
   const graph = new Graph();
   let root = await graph.node("bottom");
   for (let level = 0; level < 40; level += 1) root = await graph.node(`level ${level}`, [root, root]);
@@ -86,7 +86,7 @@ test("a missing block ends the walk when its turn comes", async () => {
   assert.deepEqual(found, [root, there].map(String));
 });
 
-test("many small blocks are asked for together, each once, in the same order whichever of them are at hand", async () => {
+test("many small blocks are requested together, each once, in the same order whether they are in memory or not", async () => {
   const graph = new Graph();
   const leaves = await Promise.all(Array.from({ length: 100 }, (_, at) => graph.leaf(`leaf ${at % 90}`)));
   const root = await graph.node("root", leaves);
@@ -112,7 +112,7 @@ test("many small blocks are asked for together, each once, in the same order whi
   }
 });
 
-test("blocks at hand are given together, and none is kept back while another is waited for", async () => {
+test("blocks in memory come together, and are not delayed by a block that needs a wait", async () => {
   const graph = new Graph();
   const leaves = await Promise.all(Array.from({ length: 100 }, (_, at) => graph.leaf(`leaf ${at}`)));
   const root = await graph.node("root", leaves);

@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true, force: true }));
 
-/** The lists of these files, in the order of their names. */
+/** Opens the lists of these files. Their order is that of their names. */
 async function lists(files: Readonly<Record<string, string>>) {
   const folder = join(root, String(folders++));
   await mkdir(folder);
@@ -37,8 +37,8 @@ async function lists(files: Readonly<Record<string, string>>) {
     changed: ({ isEmpty }) => changes.push(isEmpty),
   });
   await made.reread();
-  /** "served", or the code of the failure. */
-  const answerTo = (path: string): string => {
+  /** Returns "served", or the code of the failure. */
+  const resultOf = (path: string): string => {
     const [, space = "", name = "", ...segments] = path.split("/");
     try {
       made.requirePath(space as "ipfs", name, segments);
@@ -47,16 +47,16 @@ async function lists(files: Readonly<Record<string, string>>) {
       return (error as { code: string }).code;
     }
   };
-  return { made, warned, changes, answerTo, put, remove: (name: string) => unlink(join(folder, name)) };
+  return { made, warned, changes, resultOf, put, remove: (name: string) => unlink(join(folder, name)) };
 }
 
 const blocked = "CONTENT_BLOCKED";
 
-/** Of one list: which paths are denied. */
+/** Returns the paths that one list denies. */
 async function denied(text: string, paths: readonly string[]): Promise<string[]> {
-  const { answerTo, warned } = await lists({ "a.deny": text });
+  const { resultOf, warned } = await lists({ "a.deny": text });
   assert.deepEqual(warned, []);
-  return paths.filter((path) => answerTo(path) === blocked);
+  return paths.filter((path) => resultOf(path) === blocked);
 }
 
 test("a CID denies its multihash, whatever its version and codec", async () => {
@@ -67,7 +67,7 @@ test("a CID denies its multihash, whatever its version and codec", async () => {
   assert.throws(() => made.requirePath("ipfs", v1), { message: `/ipfs/${v1} is blocked and cannot be provided` });
 });
 
-test("a path denies itself, one with a star all that begins so", async () => {
+test("a path denies itself, and with a star all paths that begin with it", async () => {
   const paths = ["", "/a", "/a/", "/ab", "/a/b", "/b"].map((path) => `/ipfs/${v1}${path}`);
   const ends = (found: readonly string[]) => found.map((path) => path.slice(`/ipfs/${v1}`.length));
   assert.deepEqual(ends(await denied(`/ipfs/${v0}/a/`, paths)), ["/a", "/a/"]);
@@ -76,7 +76,7 @@ test("a path denies itself, one with a star all that begins so", async () => {
   assert.deepEqual(await denied(`/ipfs/${v0}/a%20b%2A`, [`/ipfs/${v0}/a b*`]), [`/ipfs/${v0}/a b*`]);
 });
 
-test("names are denied by their key in any form, and by domain in either case", async () => {
+test("a name denies a key in any form, and a domain in upper and lower case", async () => {
   const peer = parseCid(key);
   const forms = [key, String(peer), base58btc.baseEncode(peer.multihash.bytes)];
   const paths = [...forms, "Gone.example.org.", "here.example.org"].map((name) => `/ipns/${name}`);
@@ -89,7 +89,7 @@ test("names are denied by their key in any form, and by domain in either case", 
 const sha = (text: string) => createHash("sha256").update(text).digest();
 const twice = (text: string) => base58btc.baseEncode(createDigest(sha256.code, sha(text)).bytes);
 
-test("double hashes are of base58, or of the older form", async () => {
+test("double hashes may be in base58, or in the older hexadecimal form", async () => {
   const { made } = await lists({ "a.deny": `//${twice(v0)}` });
   assert.equal(made.denies(parseCid(v1)), true);
   const old = await lists({ "a.deny": `//${sha(`${v1}/`).toString("hex")}` });
@@ -106,24 +106,24 @@ test("double hashes are of base58, or of the older form", async () => {
   assert.deepEqual(await denied(`//${base58btc.baseEncode(blake3)}`, [`/ipfs/${v0}`, paths[0] as string]), [
     `/ipfs/${v0}`,
   ]);
-  // As the specification of the format has it.
+  // The example of the specification.
   const example = "//QmX9dhRcQcKUw3Ws8485T5a9dtjrSCQaUAHnG4iK9i4ceM";
   const path = "/ipfs/bafybeidjwik6im54nrpfg7osdvmx7zojl5oaxqel5cmsz46iuelwf5acja";
   assert.deepEqual(await denied(example, [path]), [path]);
 });
 
-test("of the items that match, the last one counts, in a list and among lists", async () => {
+test("the last matching item decides, within a list and among lists", async () => {
   const paths = ["photo", "photo1", "photo2"].map((path) => `/ipfs/${v0}/${path}`);
   assert.deepEqual(await denied(`/ipfs/${v0}/p*\n!/ipfs/${v0}/photo1`, paths), [paths[0], paths[2]]);
   assert.deepEqual(await denied(`!/ipfs/${v0}/photo1\n/ipfs/${v0}/p*`, paths), paths);
   assert.deepEqual(await denied(`//${twice(v0)}\n!/ipfs/${v0}\n`, [`/ipfs/${v0}`]), []);
   assert.deepEqual(await denied(`/ipfs/${v0}\n!//${twice(v0)}\n`, [`/ipfs/${v0}`]), []);
   const both = await lists({ "b.deny": `!/ipfs/${v0}`, "a.deny": `/ipfs/${v0}\n/ipfs/${other}`, "c.txt": "junk" });
-  assert.equal(both.answerTo(`/ipfs/${v0}`), "served");
-  assert.equal(both.answerTo(`/ipfs/${other}`), blocked);
+  assert.equal(both.resultOf(`/ipfs/${v0}`), "served");
+  assert.equal(both.resultOf(`/ipfs/${other}`), blocked);
 });
 
-test("hints of the header hold for all items that have none of their own", async () => {
+test("hints of the header apply to all items without hints of their own", async () => {
   const text = `version: 1
 name: a list
 hints:
@@ -134,53 +134,53 @@ hints:
 /ipfs/${v0}
 /ipfs/${other} reason:spam gateway_status:410
 `;
-  const { answerTo, warned } = await lists({ "a.deny": text });
+  const { resultOf, warned } = await lists({ "a.deny": text });
   assert.deepEqual(warned, []);
-  assert.equal(answerTo(`/ipfs/${v0}`), "CONTENT_BLOCKED_LEGALLY");
-  assert.equal(answerTo(`/ipfs/${other}`), blocked);
+  assert.equal(resultOf(`/ipfs/${v0}`), "CONTENT_BLOCKED_LEGALLY");
+  assert.equal(resultOf(`/ipfs/${other}`), blocked);
 });
 
-test("lines that are no items are told of and passed over; a header that is broken takes the list with it", async () => {
+test("invalid lines are reported and skipped, and a list with an invalid header is rejected", async () => {
   const text = `x: 1\r\n---\r\n/ipfs/nonsense\r\n/mime/x\r\n//zz0\r\n//${base58btc.baseEncode(
     createDigest(0x1100, new Uint8Array(64)).bytes,
   )}\r\n/ipfs/${v0}\r\n`;
-  const { answerTo, warned } = await lists({
+  const { resultOf, warned } = await lists({
     "a.deny": text,
     "b.deny": `hints: [\n---\n/ipfs/${other}\n`,
     "c.deny": `version: 2\n---\n/ipfs/${other}\n`,
     "d.deny": `${"x".repeat(2 * 1024 * 1024)}\n/ipfs/${key}`,
   });
-  assert.equal(answerTo(`/ipfs/${v0}`), blocked);
-  assert.equal(answerTo(`/ipfs/${other}`), "served");
-  assert.equal(answerTo(`/ipfs/${key}`), blocked);
+  assert.equal(resultOf(`/ipfs/${v0}`), blocked);
+  assert.equal(resultOf(`/ipfs/${other}`), "served");
+  assert.equal(resultOf(`/ipfs/${key}`), blocked);
   assert.deepEqual(
     warned.map((sentence) => sentence.split(":", 1)[0]),
     [
-      "F/a.deny, line 3 is passed over",
-      "F/a.deny, line 4 is passed over",
-      "F/a.deny, line 5 is passed over",
-      "F/a.deny, line 6 is passed over",
-      "The denylist F/b.deny is not taken, nothing of it is in force",
-      "The denylist F/c.deny is not taken, nothing of it is in force",
-      "F/d.deny, line 1 is passed over",
+      "Skipping line 3 of F/a.deny",
+      "Skipping line 4 of F/a.deny",
+      "Skipping line 5 of F/a.deny",
+      "Skipping line 6 of F/a.deny",
+      "Cannot read the denylist F/b.deny, so it has no effect",
+      "Cannot read the denylist F/c.deny, so it has no effect",
+      "Skipping line 1 of F/d.deny",
     ],
   );
 });
 
-test("what is wrong in a header is told as in a config file: the line, the column, and the same words", async () => {
+test("an error in a header is reported with line and column, as in a config file", async () => {
   const { warned } = await lists({ "a.deny": `version: 1\nversion: 1\n---\n/ipfs/${v0}\n` });
   assert.match(warned.join(), /: its header is no YAML: line 2, column 1: Map keys must be unique$/);
 });
 
-test("of very many lines that are no items a few are told of, and how many more there are", async () => {
-  const { warned, answerTo } = await lists({ "a.deny": `${"junk\n".repeat(3000)}/ipfs/${v0}` });
+test("only the first of many invalid lines are reported one by one, and the rest by their number", async () => {
+  const { warned, resultOf } = await lists({ "a.deny": `${"junk\n".repeat(3000)}/ipfs/${v0}` });
   assert.equal(warned.length, 21);
-  assert.equal(warned.at(-1), "F/a.deny: 2980 more lines are passed over");
-  assert.equal(answerTo(`/ipfs/${v0}`), blocked);
+  assert.equal(warned.at(-1), "Skipping 2980 more lines of F/a.deny");
+  assert.equal(resultOf(`/ipfs/${v0}`), blocked);
 });
 
-test("lists that change are read again, those that break stay as they were, and without any nothing is denied", async () => {
-  const { made, answerTo, put, remove, changes, warned } = await lists({});
+test("lists are read again after a change, invalid versions are ignored, and a removed list denies nothing", async () => {
+  const { made, resultOf, put, remove, changes, warned } = await lists({});
   assert.deepEqual(changes, []);
   await put("a.deny", `/ipfs/${v0}\n`);
   await made.reread();
@@ -188,15 +188,15 @@ test("lists that change are read again, those that break stay as they were, and 
   assert.deepEqual(changes, [false]);
   await put("a.deny", `version: 9\n---\n`);
   await made.reread();
-  assert.equal(answerTo(`/ipfs/${v0}`), blocked);
-  assert.match(warned.join(), /what was in force of it stays so: its version 9 is not known here/);
+  assert.equal(resultOf(`/ipfs/${v0}`), blocked);
+  assert.match(warned.join(), /so its previous version stays in force: its version 9 is not known here/);
   await remove("a.deny");
   await made.reread();
-  assert.equal(answerTo(`/ipfs/${v0}`), "served");
+  assert.equal(resultOf(`/ipfs/${v0}`), "served");
   assert.equal(made.isEmpty, true);
 });
 
-test("lists are those of the machine, of the user and of the repo", () => {
+test("lists come from the folders of the machine, of the user and of the repo", () => {
   assert.deepEqual(denylistFolders("/repo", { XDG_CONFIG_HOME: "/own" }), [
     "/etc/ipfs/denylists",
     "/own/ipfs/denylists",

@@ -28,7 +28,7 @@ async function all(pieces: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-/** A folder with `bad` and `sub/good`. */
+/** Adds a folder with `bad` and `sub/good`. */
 async function site(node: Node): Promise<{ readonly root: CID; readonly bad: CID }> {
   const found = new Map<string, CID>();
   const files = [
@@ -41,7 +41,7 @@ async function site(node: Node): Promise<{ readonly root: CID; readonly bad: CID
 
 const is = (path: string) => ({ code: "CONTENT_BLOCKED", message: `${path} is blocked and cannot be provided` });
 
-test("a block that is denied is not read, by whatever path; nothing is asked where no list is", async (t) => {
+test("a denied block cannot be read by any path, and without lists nothing is checked", async (t) => {
   const { node, deny } = await opened(t);
   const { root, bad } = await site(node);
   assert.equal(node.lowLevel.blocks.denials, undefined);
@@ -56,7 +56,7 @@ test("a block that is denied is not read, by whatever path; nothing is asked whe
   assert.equal(await all(node.cat(`/ipfs/${root}/bad`)), "bad");
 });
 
-test("a path that is denied is not resolved, what it leads to is read by its CID", async (t) => {
+test("a denied path is not resolved, but its content can be read by its CID", async (t) => {
   const { node, deny } = await opened(t);
   const { root, bad } = await site(node);
   await deny(`/ipfs/${root}/sub/*`, `/ipfs/${root}/bad`);
@@ -66,7 +66,7 @@ test("a path that is denied is not resolved, what it leads to is read by its CID
   assert.equal(await all(node.cat(`/ipfs/${bad}`)), "bad");
 });
 
-test("a name that is denied is not resolved, nor are names and paths that lead to what is denied", async (t) => {
+test("a denied name is not resolved, and neither are names that lead to denied content", async (t) => {
   const { node, deny } = await opened(t);
   const { root } = await site(node);
   await node.name.publish(`/ipfs/${root}`, { allowOffline: true });
@@ -81,7 +81,7 @@ test("a name that is denied is not resolved, nor are names and paths that lead t
   await assert.rejects(node.lowLevel.names.resolve(String(id)), is(`/ipns/${id}`));
 });
 
-test("a collection of garbage keeps what is pinned below a block that is denied", async (t) => {
+test("garbage collection spares the pinned blocks below a denied block", async (t) => {
   const { node, deny } = await opened(t);
   const { root } = await site(node);
   await deny(`/ipfs/${root}`);
@@ -90,7 +90,7 @@ test("a collection of garbage keeps what is pinned below a block that is denied"
   assert.equal(await all(node.cat(`/ipfs/${root}/sub/good`)), "good");
 });
 
-test("what is denied can be seen among the pins, unpinned and removed", async (t) => {
+test("denied content can be listed among the pins, unpinned and removed", async (t) => {
   const { node, deny } = await opened(t);
   const { root, bad } = await site(node);
   await deny(`/ipfs/${root}/*`, `/ipfs/${bad}`);
@@ -100,7 +100,7 @@ test("what is denied can be seen among the pins, unpinned and removed", async (t
   assert.equal(await node.lowLevel.blocks.has(bad), false);
 });
 
-test("peers are neither given nor asked for a block that is denied", async (t) => {
+test("a denied block is neither sent to peers nor requested from them", async (t) => {
   const [a, b] = await Promise.all([bitswapPeer(t), bitswapPeer(t)]);
   const [bad, good] = [blockOf(Buffer.alloc(2000, 1)), blockOf(Buffer.alloc(2000, 2))] as const;
   const denials = {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { watchDenylists } from "#node/content/denylists/watch.ts";
 import { eventually } from "#test/support/eventually.ts";
 
-test("a list behind a link is read again once it is watched: it may have changed in between", async (t) => {
+test("a list behind a link is read again once it is watched, because it may have changed in between", async (t) => {
   const home = await mkdtemp(join(tmpdir(), "denylists-"));
   t.after(() => rm(home, { recursive: true }));
   const link = join(home, "a.deny");

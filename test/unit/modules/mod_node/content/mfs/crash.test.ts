@@ -14,7 +14,7 @@ import { readFile } from "#node/content/unixfs/read.ts";
 import { openNode } from "#node/node/open.ts";
 import { readUpTo } from "#node/util/async/read_all.ts";
 
-interface Told {
+interface Report {
   readonly worker: number;
   readonly count: number;
   readonly step: "logged" | "moved" | "removed";
@@ -22,24 +22,24 @@ interface Told {
 
 const script = fileURLToPath(new URL("killed.ts", import.meta.url));
 
-async function killedAfter(repo: string, answers: number): Promise<Told[]> {
+async function killedAfter(repo: string, reportCount: number): Promise<Report[]> {
   const child = fork(script, [repo], { execArgv: ["--conditions=source"] });
-  const told: Told[] = [];
-  child.on("message", (message: Told) => {
-    told.push(message);
-    if (told.length === answers) child.kill("SIGKILL");
+  const reports: Report[] = [];
+  child.on("message", (message: Report) => {
+    reports.push(message);
+    if (reports.length === reportCount) child.kill("SIGKILL");
   });
   await once(child, "exit");
-  return told;
+  return reports;
 }
 
-test("what was answered is there after kill -9, and each call is there whole or not at all", async () => {
+test("after kill -9 all finished calls are complete, and every other call is complete or without effect", async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-namespace-"));
   try {
-    // The second kill falls behind a root that was kept.
-    for (const answers of [90, 1200]) {
-      const repo = join(folder, String(answers));
-      const told = await killedAfter(repo, answers);
+    // The second kill happens after a root was stored.
+    for (const reportCount of [90, 1200]) {
+      const repo = join(folder, String(reportCount));
+      const reports = await killedAfter(repo, reportCount);
       await using node = Object.assign(await openNode({ repo }), {
         async [Symbol.asyncDispose]() {
           await node.close();
@@ -47,8 +47,8 @@ test("what was answered is there after kill -9, and each call is there whole or 
       });
       const read = node.reader();
       for (const worker of [0, 1, 2]) {
-        const last = (step: Told["step"]) =>
-          told.findLast((one) => one.worker === worker && one.step === step)?.count ?? -1;
+        const last = (step: Report["step"]) =>
+          reports.findLast((one) => one.worker === worker && one.step === step)?.count ?? -1;
         const { node: log } = await fileAt(node.files, namespacePath(`/w${worker}/log`), {});
         const lines = Buffer.from(await readUpTo(readFile(log, read))).toString();
         const count = lines.length / 8;
@@ -61,7 +61,8 @@ test("what was answered is there after kill -9, and each call is there whole or 
         const made = count - 1;
         assert.ok((numbers.at(-1) ?? -1) >= last("moved"), `${numbers} and ${last("moved")} was moved`);
         assert.ok((numbers[0] ?? 0) >= last("removed") - 4, `${numbers} and ${last("removed")} was removed`);
-        // One after the other: no gap, and a file that is on its way is under one name only.
+        // Files are made one after the other. So there is no gap, and a file that is being moved
+        // has one name only.
         assert.deepEqual(
           numbers,
           numbers.map((_, at) => (numbers[0] as number) + at),

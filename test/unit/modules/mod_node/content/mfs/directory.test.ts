@@ -14,7 +14,7 @@ import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
 
 const empty = encodePb({ data: encodeUnixfs({ type: "Directory" }), links: [] });
 
-/** Numbers below `below`, the same in every run. */
+/** Random numbers below `below`, the same in every run. */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -52,13 +52,13 @@ const same = (one: Built, other: Built) =>
   assert.deepEqual([one.cid.toString(), one.size], [other.cid.toString(), other.size]);
 
 for (const sharded of [false, true]) {
-  test(`a ${sharded ? "sharded" : "plain"} directory changed entry by entry is the one that is made at once`, async () => {
+  test(`a ${sharded ? "sharded" : "plain"} directory that was changed entry by entry equals one that was built at once`, async () => {
     const shelf = new Shelf();
     const random = numbers(7);
     const model = new Map<string, PbLink>();
     let directory: Directory = sharded ? ShardedDirectory.from([], defaultCid, shelf.read) : new PlainDirectory(empty);
     for (let round = 1; round <= 60; round += 1) {
-      // At first it grows, at last it shrinks.
+      // It grows at first, and shrinks in the end.
       const removing = round > 40 ? 8 : 3;
       for (let change = 0; change < 25; change += 1) {
         const name = `${random(2) === 0 ? "naïve" : "n"}-${random(400)}`;
@@ -82,7 +82,7 @@ for (const sharded of [false, true]) {
   });
 }
 
-test("a link that was found stays what it is when the directory changes", async () => {
+test("a link that was found does not change with the directory", async () => {
   const directory = new PlainDirectory(empty);
   for (const name of ["b", "c", "d"]) directory.set(await linkTo(name, 1));
   const found = (await directory.find("c")) as PbLink;
@@ -92,7 +92,7 @@ test("a link that was found stays what it is when the directory changes", async 
   assert.equal(CID.decode(found.cid.bytes).toString(), before);
 });
 
-test("the blocks of a directory that were handed on do not change with it", async () => {
+test("stored blocks of a directory do not change with it", async () => {
   const shelf = new Shelf();
   const directory = new PlainDirectory(empty);
   directory.set(await linkTo("b", 1));
@@ -103,7 +103,7 @@ test("the blocks of a directory that were handed on do not change with it", asyn
   assert.equal(String(await cidOf(0x70, bytes, defaultCid)), String(first.cid));
 });
 
-test("a directory in another form than ours is read, and changed it takes ours", async () => {
+test("a directory in a form that is not canonical can be read, and is canonical after a change", async () => {
   const links = [await linkTo("b", 1), await linkTo("a", 1)];
   const data = encodeUnixfs({ type: "Directory" });
   const fields = links.map((link) => encodePb({ data: undefined, links: [link] }));
@@ -119,7 +119,7 @@ test("a directory in another form than ours is read, and changed it takes ours",
   same(await new Shelf().write(directory), await built([...links, third], false));
 });
 
-test("an entry that stands there twice is found once, and set or removed it is gone twice", async () => {
+test("a repeated entry is found once, and setting or removing it removes both", async () => {
   const twice = [await linkTo("a", 1), await linkTo("a", 2), await linkTo("b", 1)];
   const directory = new PlainDirectory(encodePb({ data: encodeUnixfs({ type: "Directory" }), links: twice }));
   assert.equal(String((await directory.find("a"))?.cid), String(twice[0]?.cid));
@@ -127,7 +127,7 @@ test("an entry that stands there twice is found once, and set or removed it is g
   same(await new Shelf().write(directory), await built([twice[2] as PbLink], false));
 });
 
-test("of a sharded directory only the shards on the way to a name are read", async () => {
+test("a change of a sharded directory reads only the shards on the path to the name", async () => {
   const shelf = new Shelf();
   const links = await Promise.all(Array.from({ length: 3000 }, (_, at) => linkTo(`entry ${at}`, 1)));
   const whole = await shelf.write(ShardedDirectory.from(links, defaultCid, shelf.read));
@@ -141,7 +141,7 @@ test("of a sharded directory only the shards on the way to a name are read", asy
   same(await shelf.write(directory), await built(changed, true));
 });
 
-test("shards of a width or hash that there is not are refused rather than spoilt", async () => {
+test("shards of an unknown width or hash function are rejected, and not damaged", async () => {
   const cid = await cidOf(0x70, empty, { ...defaultCid, hash: sha256 });
   const shard = (fanout: number, hashType: number): UnixfsNode => ({
     cid,

@@ -1,6 +1,6 @@
 /**
- * Changes the namespace of a repo, several calls at a time, and tells of each that was answered,
- * until it is killed.
+ * Changes the namespace of a repo by several concurrent calls and reports each finished call, until
+ * it is killed.
  */
 
 import { makeDirectory, move, remove } from "#node/content/mfs/operations.ts";
@@ -22,8 +22,8 @@ const write = (path: string, text: string, offset = 0) => {
 };
 
 /**
- * Each worker grows a log, and makes files that it moves and removes: all of which can be told from
- * what is there.
+ * Each worker appends to a log, and creates files that it moves and removes. So the state shows
+ * which calls have happened.
  */
 async function work(worker: number): Promise<void> {
   const folder = `/w${worker}`;

@@ -1,9 +1,9 @@
 /**
- * The mutable namespace as a value, and whether what several callers were answered fits one order
+ * A model of the mutable namespace. It decides whether the results of several callers fit one order
  * of their calls.
  */
 
-/** Content by path; a directory has none. */
+/** Content by path; undefined for a directory. */
 export type Tree = ReadonlyMap<string, string | undefined>;
 
 export type Call =
@@ -12,13 +12,13 @@ export type Call =
   | { readonly does: "cp" | "mv"; readonly path: string; readonly to: string };
 
 /**
- * A call and its answer: undefined where it failed; what `look` has seen, and an empty text for the
- * others.
+ * A finished call. Its result is undefined if it failed, what `look` has seen, or an empty text for
+ * other calls.
  */
-export interface Answered {
+export interface FinishedCall {
   readonly call: Call;
-  readonly answer: string | undefined;
-  /** Moments at which it began and ended; the order of all callers. */
+  readonly result: string | undefined;
+  /** When the call began and ended, as positions in the order of all callers. */
   readonly from: number;
   readonly to: number;
 }
@@ -41,14 +41,14 @@ function moved(tree: Tree, from: string, to: string): Tree {
 }
 
 interface Step {
-  /** Undefined: the call fails. */
+  /** Undefined if the call fails. */
   readonly tree: Tree | undefined;
-  readonly answer?: string;
+  readonly result?: string;
 }
 
 const failed: Step = { tree: undefined };
 
-/** What `look` answers: the content, or the names. */
+/** Returns the result of `look`: the content, or the names. */
 export function seen(tree: Tree, path: string): string | undefined {
   if (!isFolder(tree, path)) return tree.has(path) ? `file ${tree.get(path)}` : undefined;
   const names = [...tree.keys()].filter((key) => parentOf(key) === path && key !== "").map(nameOf);
@@ -56,8 +56,7 @@ export function seen(tree: Tree, path: string): string | undefined {
 }
 
 /**
- * The steps that a call takes one after the other, of which others may come in between. A failure
- * is its last.
+ * Returns the steps of a call. Steps of other calls may come between them. A failure ends the call.
  */
 function stepsOf(call: Call): ((tree: Tree) => Step)[] {
   const { path } = call;
@@ -65,8 +64,8 @@ function stepsOf(call: Call): ((tree: Tree) => Step)[] {
     case "look":
       return [
         (tree) => {
-          const answer = seen(tree, path);
-          return answer === undefined ? failed : { tree, answer };
+          const result = seen(tree, path);
+          return result === undefined ? failed : { tree, result };
         },
       ];
     case "mkdir":
@@ -97,11 +96,11 @@ const put = (tree: Tree, path: string, content: string | undefined): Step => ({
   tree: new Map([...tree, [path, content]]),
 });
 
-function move(tree: Tree, from: string, asked: string): Step {
-  if (!tree.has(from) || !isFolder(tree, parentOf(asked))) return failed;
-  if (from === asked) return { tree };
-  const to = isFolder(tree, asked) ? asked + nameOf(from) : asked;
-  if (to !== asked && tree.has(to)) return failed;
+function move(tree: Tree, from: string, requested: string): Step {
+  if (!tree.has(from) || !isFolder(tree, parentOf(requested))) return failed;
+  if (from === requested) return { tree };
+  const to = isFolder(tree, requested) ? requested + nameOf(from) : requested;
+  if (to !== requested && tree.has(to)) return failed;
   if (isFolder(tree, from) && to.startsWith(`${from}/`)) return failed;
   return { tree: without(moved(without(tree, to), from, to), from) };
 }
@@ -109,30 +108,30 @@ function move(tree: Tree, from: string, asked: string): Step {
 const textOf = (tree: Tree): string => JSON.stringify([...tree].sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /**
- * The states that an order can lead to in which each call has its answer, and none comes before one
- * that ended before it began.
+ * Returns the states that an order of the calls can lead to. In that order each call has its
+ * result, and no call comes before another that had ended when it began.
  */
-export function outcomes(before: Tree, history: readonly Answered[]): Map<string, Tree> {
+export function outcomes(before: Tree, history: readonly FinishedCall[]): Map<string, Tree> {
   const steps = history.map(({ call }) => stepsOf(call));
   const found = new Map<string, Tree>();
   const tried = new Set<string>();
-  /** Steps that each call has taken; all of them, where it has failed. */
+  /** `taken` is the number of steps that each call has done; a failed call has done all. */
   const visit = (tree: Tree, taken: readonly number[]) => {
     const key = `${taken.join()} ${textOf(tree)}`;
     if (tried.has(key)) return;
     tried.add(key);
     const open = history.map((_, at) => at).filter((at) => (taken[at] as number) < (steps[at] as unknown[]).length);
     if (open.length === 0) found.set(textOf(tree), tree);
-    const firstEnd = Math.min(...open.map((at) => (history[at] as Answered).to));
+    const firstEnd = Math.min(...open.map((at) => (history[at] as FinishedCall).to));
     for (const at of open) {
-      const { answer, from } = history[at] as Answered;
+      const { result, from } = history[at] as FinishedCall;
       if (from > firstEnd) continue;
       const all = steps[at] as ((tree: Tree) => Step)[];
       const next = (taken[at] as number) + 1;
       const step = all[next - 1]?.(tree) as Step;
       if (step.tree === undefined) {
-        if (answer === undefined) visit(tree, taken.with(at, all.length));
-      } else if (next < all.length || answer === (step.answer ?? "")) visit(step.tree, taken.with(at, next));
+        if (result === undefined) visit(tree, taken.with(at, all.length));
+      } else if (next < all.length || result === (step.result ?? "")) visit(step.tree, taken.with(at, next));
     }
   };
   visit(

@@ -10,45 +10,45 @@ import { createNode, memoryStores } from "#node/index.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { BlockStore } from "#node/storage/blockstore/store.ts";
 import { failure } from "#node/util/errors.ts";
-import { Place } from "./place.ts";
+import { TestNamespace } from "./test_namespace.ts";
 
-/** The CIDs of a place with the same content. */
-async function foreseen(fill: (place: Place) => Promise<unknown>, path: string): Promise<CID> {
-  const twin = new Place();
+/** Returns the CID in another namespace with the same content. */
+async function foreseen(fill: (mfs: TestNamespace) => Promise<unknown>, path: string): Promise<CID> {
+  const twin = new TestNamespace();
   await fill(twin);
   return twin.cid(path);
 }
 
-test("a directory that a change was answered for is there for every reader, without anybody asking for its CID", async () => {
-  const fill = async (place: Place) => {
-    await place.mkdir("/a/b", { parents: true });
-    await place.write("/a/f", "content");
+test("a changed directory exists for every reader before its CID was requested", async () => {
+  const fill = async (mfs: TestNamespace) => {
+    await mfs.mkdir("/a/b", { parents: true });
+    await mfs.write("/a/f", "content");
   };
-  const readers: Record<string, (place: Place, cid: CID) => Promise<unknown>> = {
-    find: (place, cid) => place.blocks.find(cid),
-    get: (place, cid) => place.blocks.get(cid),
-    has: (place, cid) => place.blocks.has(cid),
-    size: (place, cid) => place.blocks.size(cid),
-    pin: (place, cid) => new Pins(place.blocks, place.metadata, place.lock).add(cid, "recursive").then(() => true),
+  const readers: Record<string, (mfs: TestNamespace, cid: CID) => Promise<unknown>> = {
+    find: (mfs, cid) => mfs.blocks.find(cid),
+    get: (mfs, cid) => mfs.blocks.get(cid),
+    has: (mfs, cid) => mfs.blocks.has(cid),
+    size: (mfs, cid) => mfs.blocks.size(cid),
+    pin: (mfs, cid) => new Pins(mfs.blocks, mfs.metadata, mfs.lock).add(cid, "recursive").then(() => true),
   };
   for (const [name, read] of Object.entries(readers)) {
     for (const crash of [false, true]) {
       for (const path of ["/", "/a"]) {
-        const place = new Place();
-        await fill(place);
-        if (crash) place.crash();
-        assert.ok(await read(place, await foreseen(fill, path)), `${name} of ${path}`);
+        const mfs = new TestNamespace();
+        await fill(mfs);
+        if (crash) mfs.crash();
+        assert.ok(await read(mfs, await foreseen(fill, path)), `${name} of ${path}`);
       }
     }
   }
 });
 
-test("a node lists all its blocks, those of changed directories too", async () => {
+test("a node lists all its blocks, including those of changed directories", async () => {
   const repo = await mkdtemp(join(tmpdir(), "modhost-pending-"));
   const node = await createNode({ repo, offline: true, stores: async () => memoryStores() });
   try {
     await node.files.mkdir("/a/b", { parents: true });
-    const root = await foreseen((place) => place.mkdir("/a/b", { parents: true }), "/");
+    const root = await foreseen((mfs) => mfs.mkdir("/a/b", { parents: true }), "/");
     const listed = (await Array.fromAsync(node.refs.local())).map(({ ref }) => ref);
     assert.ok(listed.includes(root.toString()), listed.join());
   } finally {
@@ -57,21 +57,21 @@ test("a node lists all its blocks, those of changed directories too", async () =
   }
 });
 
-test("a block that nobody has costs a changed tree one look", async () => {
-  const place = new Place();
-  await place.mkdir("/a");
+test("searches for a missing block store a changed tree only once", async () => {
+  const mfs = new TestNamespace();
+  await mfs.mkdir("/a");
   let puts = 0;
-  const { put } = place.store;
-  place.store.put = async (...given) => {
+  const { put } = mfs.store;
+  mfs.store.put = async (...given) => {
     puts += 1;
-    return put.apply(place.store, given);
+    return put.apply(mfs.store, given);
   };
   const absent = await foreseen((twin) => twin.write("/other", "x"), "/");
-  for (let count = 0; count < 50; count += 1) assert.equal(await place.blocks.find(absent), undefined);
+  for (let count = 0; count < 50; count += 1) assert.equal(await mfs.blocks.find(absent), undefined);
   assert.equal(puts, 1);
 });
 
-/** Takes nothing new once it is full, except what upkeep needs. */
+/** A disk that rejects new blocks once it is full, except for upkeep. */
 function smallDisk(): { readonly store: BlockStore; fill: (upkeep?: boolean) => void } {
   const store = memoryBlocks();
   const { put } = store;
@@ -93,49 +93,49 @@ function smallDisk(): { readonly store: BlockStore; fill: (upkeep?: boolean) => 
   };
 }
 
-async function collected(place: Place): Promise<(Removed | NotRemoved)[]> {
-  const told: (Removed | NotRemoved)[] = [];
-  const release = await place.lock.acquireExclusive();
-  const pins = new Pins(place.blocks, place.metadata, place.lock);
-  await collectGarbage(place.blocks, pins, (each) => told.push(each), { partial: await place.files.roots() });
+async function collected(mfs: TestNamespace): Promise<(Removed | NotRemoved)[]> {
+  const results: (Removed | NotRemoved)[] = [];
+  const release = await mfs.lock.acquireExclusive();
+  const pins = new Pins(mfs.blocks, mfs.metadata, mfs.lock);
+  await collectGarbage(mfs.blocks, pins, (each) => results.push(each), { partial: await mfs.files.roots() });
   release();
-  return told;
+  return results;
 }
 
 for (const upkeep of [true, false]) {
   const what = upkeep ? "with room for upkeep" : "without a byte left";
-  test(`on a full disk ${what} files are read and removed, and garbage is collected`, async () => {
+  test(`files can be read and removed, and garbage collected, on a full disk ${what}`, async () => {
     const disk = smallDisk();
-    const place = new Place(disk.store);
-    await place.write("/kept/f", "content", { parents: true });
-    await place.write("/gone", "garbage");
-    await place.cid();
-    const file = await place.cid("/kept/f");
+    const mfs = new TestNamespace(disk.store);
+    await mfs.write("/kept/f", "content", { parents: true });
+    await mfs.write("/gone", "garbage");
+    await mfs.cid();
+    const file = await mfs.cid("/kept/f");
     disk.fill(upkeep);
-    await place.cp(file, "/loose", false);
-    await place.mv("/kept/f", "/kept/g");
-    await place.rm("/gone");
-    const root = await place.cid();
-    assert.deepEqual(await place.ls("/"), ["kept/", "loose"]);
-    assert.deepEqual(await place.ls("/kept"), ["g"]);
-    assert.equal(await place.read("/kept/g"), "content");
-    assert.ok(await place.blocks.find(root));
-    const told = await collected(place);
+    await mfs.cp(file, "/loose", false);
+    await mfs.mv("/kept/f", "/kept/g");
+    await mfs.rm("/gone");
+    const root = await mfs.cid();
+    assert.deepEqual(await mfs.ls("/"), ["kept/", "loose"]);
+    assert.deepEqual(await mfs.ls("/kept"), ["g"]);
+    assert.equal(await mfs.read("/kept/g"), "content");
+    assert.ok(await mfs.blocks.find(root));
+    const results = await collected(mfs);
     assert.deepEqual(
-      told.filter((each) => "error" in each),
+      results.filter((each) => "error" in each),
       [],
     );
-    assert.ok(told.length > 0, "something was removed");
-    assert.equal(await place.read("/loose"), "content");
-    assert.equal(await place.read("/kept/g"), "content");
-    place.crash();
-    assert.equal(await place.read("/kept/g"), "content");
-    assert.equal((await place.stat("/kept")).kind, "directory");
-    await assert.rejects(place.write("/new", "more"), { code: "STORE_FULL" });
+    assert.ok(results.length > 0, "something was removed");
+    assert.equal(await mfs.read("/loose"), "content");
+    assert.equal(await mfs.read("/kept/g"), "content");
+    mfs.crash();
+    assert.equal(await mfs.read("/kept/g"), "content");
+    assert.equal((await mfs.stat("/kept")).kind, "directory");
+    await assert.rejects(mfs.write("/new", "more"), { code: "STORE_FULL" });
     if (upkeep) return;
-    // A pin would outlive what is in memory only.
-    const kept = await place.cid("/kept");
-    await assert.rejects(new Pins(place.blocks, place.metadata, place.lock).add(kept, "recursive"), {
+    // A pin would outlive blocks that are in memory only.
+    const directory = await mfs.cid("/kept");
+    await assert.rejects(new Pins(mfs.blocks, mfs.metadata, mfs.lock).add(directory, "recursive"), {
       code: "STORE_FULL",
     });
   });

@@ -1,7 +1,4 @@
-/**
- * One mutable namespace on several hosts: what each is answered, whatever the others do at the same
- * time.
- */
+/** Tests one mutable namespace on several hosts: the results of concurrent calls. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -10,27 +7,27 @@ import { prefixedStore } from "#node/storage/metadata/prefixed_store.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { NodeError } from "#node/util/errors.ts";
 import { MemorySharedStore } from "#test/support/shared_hosts.ts";
-import { type Answered, type Call, emptyTree, outcomes, seen, type Tree } from "./model.ts";
-import { Place } from "./place.ts";
+import { type Call, emptyTree, type FinishedCall, outcomes, seen, type Tree } from "./model.ts";
+import { TestNamespace } from "./test_namespace.ts";
 
 async function hosts(
   count: number,
-): Promise<{ readonly shared: MemorySharedStore; readonly places: readonly Place[] }> {
+): Promise<{ readonly shared: MemorySharedStore; readonly namespaces: readonly TestNamespace[] }> {
   const shared = new MemorySharedStore();
-  const places: Place[] = [];
+  const namespaces: TestNamespace[] = [];
   for (let at = 0; at < count; at += 1) {
     const { blocks, metadata } = await shared.join();
-    places.push(new Place(blocks, metadata, true));
+    namespaces.push(new TestNamespace(blocks, metadata, true));
   }
-  return { shared, places };
+  return { shared, namespaces };
 }
 
 const two = async () => {
-  const { shared, places } = await hosts(2);
-  return { shared, one: places[0] as Place, other: places[1] as Place };
+  const { shared, namespaces } = await hosts(2);
+  return { shared, one: namespaces[0] as TestNamespace, other: namespaces[1] as TestNamespace };
 };
 
-/** Numbers below a bound, the same for each seed. */
+/** Random numbers below a bound, the same for each seed. */
 function random(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -39,8 +36,8 @@ function random(seed: number): (below: number) => number {
   };
 }
 
-async function look(place: Place, path: string): Promise<string> {
-  const found = await place.look(path === "" ? "/" : path);
+async function look(mfs: TestNamespace, path: string): Promise<string> {
+  const found = await mfs.look(path === "" ? "/" : path);
   if ("content" in found) return `file ${found.content}`;
   return `directory ${found.names
     .map((name) => `/${name}`)
@@ -48,13 +45,13 @@ async function look(place: Place, path: string): Promise<string> {
     .join(" ")}`;
 }
 
-async function run(place: Place, call: Call): Promise<string> {
+async function run(mfs: TestNamespace, call: Call): Promise<string> {
   const { path } = call;
-  if (call.does === "look") return look(place, path);
-  if (call.does === "write") await place.write(path, call.content, { truncate: true });
-  else if ("to" in call) await place[call.does](path, call.to);
-  else if (call.does === "rm") await place.rm(path, { recursive: true });
-  else await place.mkdir(path);
+  if (call.does === "look") return look(mfs, path);
+  if (call.does === "write") await mfs.write(path, call.content, { truncate: true });
+  else if ("to" in call) await mfs[call.does](path, call.to);
+  else if (call.does === "rm") await mfs.rm(path, { recursive: true });
+  else await mfs.mkdir(path);
   return "";
 }
 
@@ -70,27 +67,27 @@ function someCall(below: (bound: number) => number, content: string): Call {
 }
 
 /**
- * Callers on all hosts at once, each with some calls; then every host has the same, which one order
- * of them leads to.
+ * Runs concurrent callers on all hosts, each with some calls. Then checks that all hosts have the
+ * same state, and that one order of the calls leads to it.
  */
 async function model(seed: number, { count, batches }: { readonly count: number; readonly batches: number }) {
   const below = random(seed);
-  const { shared, places } = await hosts(count);
+  const { shared, namespaces } = await hosts(count);
   shared.log.onStep = async () => {
     for (let turns = below(4); turns > 0; turns -= 1) await nextTurn();
   };
   let tree: Tree = emptyTree;
   let moment = 0;
   for (let batch = 0; batch < batches; batch += 1) {
-    const history: Answered[] = [];
+    const history: FinishedCall[] = [];
     const caller = async (at: number) => {
       for (let calls = 0; calls < 2; calls += 1) {
         const call = someCall(below, `${seed} ${batch} ${at} ${calls}`);
         const from = (moment += 1);
-        const answer = await run(places[at % count] as Place, call).catch((error: unknown): undefined => {
+        const result = await run(namespaces[at % count] as TestNamespace, call).catch((error: unknown): undefined => {
           if (!NodeError.is(error)) throw error;
         });
-        history.push({ call, answer, from, to: (moment += 1) });
+        history.push({ call, result, from, to: (moment += 1) });
       }
     };
     await Promise.all(Array.from({ length: count + 1 }, (_, at) => caller(at)));
@@ -101,10 +98,10 @@ async function model(seed: number, { count, batches }: { readonly count: number;
     );
     const roots = new Set<string>();
     const states: string[] = [];
-    for (const place of places) {
-      roots.add(String(await place.cid()));
+    for (const mfs of namespaces) {
+      roots.add(String(await mfs.cid()));
       states.push(
-        JSON.stringify(await Promise.all(["", ...names].map((path) => look(place, path).catch(() => undefined)))),
+        JSON.stringify(await Promise.all(["", ...names].map((path) => look(mfs, path).catch(() => undefined)))),
       );
     }
     assert.equal(roots.size, 1, `seed ${seed}: the hosts differ`);
@@ -114,30 +111,30 @@ async function model(seed: number, { count, batches }: { readonly count: number;
     assert.ok(fitting.length > 0, `seed ${seed}: ${states[0]} comes of no order of ${JSON.stringify(history)}`);
     assert.deepEqual(new Set(states).size, 1);
     tree = fitting[0] as Tree;
-    // Now and then the journal becomes part of the root, or a host begins anew.
-    const place = places[below(count)] as Place;
-    if (batch % 5 === 4) await place.files.commit({ whole: true });
-    if (batch % 7 === 6) place.crash();
+    // Sometimes the journal becomes part of the root, or a host restarts.
+    const mfs = namespaces[below(count)] as TestNamespace;
+    if (batch % 5 === 4) await mfs.files.commit({ whole: true });
+    if (batch % 7 === 6) mfs.crash();
   }
-  return places;
+  return namespaces;
 }
 
-test("whatever several hosts do at once, their answers fit one order of all calls, and all have the same then", async () => {
+test("concurrent calls of several hosts have the results of one order of all calls, and the hosts agree on the state", async () => {
   for (const seed of [1, 2, 145]) await model(seed, { count: 2, batches: 25 });
   for (const seed of [4, 5]) await model(seed, { count: 3, batches: 25 });
 });
 
-test("changes of other entries stand beside each other: neither host runs a call twice, and both see both", async () => {
+test("changes of different entries do not conflict: neither host runs a call twice, and both see both changes", async () => {
   const { shared, one, other } = await two();
   await one.mkdir("/d");
   await other.look("/d");
   const commits = shared.log.head;
   await Promise.all([one.write("/d/a", "1", { truncate: true }), other.write("/d/b", "2", { truncate: true })]);
-  for (const place of [one, other]) assert.deepEqual(await place.look("/d"), { names: ["a", "b"] });
+  for (const mfs of [one, other]) assert.deepEqual(await mfs.look("/d"), { names: ["a", "b"] });
   assert.equal(shared.log.head - commits, 2);
 });
 
-test("two hosts write into one file at once: both writes are in it", async () => {
+test("two hosts write into one file at the same time, and both writes are in it", async () => {
   const { one, other } = await two();
   await one.write("/f", "--------");
   const begun = Promise.withResolvers<void>();
@@ -153,15 +150,15 @@ test("two hosts write into one file at once: both writes are in it", async () =>
   await other.write("/f", "two", { offset: 4 });
   written.resolve();
   await writing;
-  for (const place of [one, other]) assert.deepEqual(await place.look("/f"), { content: "one!two-" });
+  for (const mfs of [one, other]) assert.deepEqual(await mfs.look("/f"), { content: "one!two-" });
 });
 
-test("a call on which others have gone ahead runs again: it fails as if it had come after them", async () => {
+test("a call runs again after conflicting changes of other hosts, and fails as if it had come after them", async () => {
   const { shared, one, other } = await two();
   await one.mkdir("/d");
   await one.write("/d/f", "1");
   await other.look("/d");
-  // The first attempt of one host to commit waits until the other has removed what it is about.
+  // The first commit of one host waits until the other has removed the directory of its calls.
   const waits = Promise.withResolvers<void>();
   const removed = Promise.withResolvers<void>();
   shared.log.onStep = async (step) => {
@@ -177,10 +174,10 @@ test("a call on which others have gone ahead runs again: it fails as if it had c
   removed.resolve();
   await assert.rejects(copying, /file does not exist/);
   await making;
-  for (const place of [one, other]) assert.deepEqual(await place.look("/"), { names: ["e"] });
+  for (const mfs of [one, other]) assert.deepEqual(await mfs.look("/"), { names: ["e"] });
 });
 
-test("without flush a change on a shared store is committed all the same", async () => {
+test("a change on a shared store is committed even without flush", async () => {
   const { one, other } = await two();
   await one.mkdir("/d", { flush: false });
   assert.deepEqual(await other.look("/"), { names: ["d"] });
@@ -188,7 +185,7 @@ test("without flush a change on a shared store is committed all the same", async
   assert.deepEqual(await one.look("/"), { names: ["d"] });
 });
 
-test("a host that cannot reach the log changes nothing, says so, and goes on when it can again", async () => {
+test("a host without access to the log fails without any change, and continues once it has access", async () => {
   const { shared, one, other } = await two();
   await one.mkdir("/d");
   shared.log.available = false;
@@ -202,10 +199,10 @@ test("a host that cannot reach the log changes nothing, says so, and goes on whe
   await assert.rejects(one.mkdir("/f"), { code: "STORE_UNAVAILABLE" });
   shared.log.onStep = () => {};
   shared.log.available = true;
-  for (const place of [one, other]) assert.deepEqual(await place.look("/"), { names: ["d"] });
+  for (const mfs of [one, other]) assert.deepEqual(await mfs.look("/"), { names: ["d"] });
 });
 
-test("a root that one host stores leaves what others have added since in the journal; garbage collection keeps all of it", async () => {
+test("a root that one host stores leaves later changes of other hosts in the journal, and garbage collection spares all of them", async () => {
   const { one, other } = await two();
   await one.mkdir("/a");
   await other.mkdir("/b");
@@ -219,18 +216,18 @@ test("a root that one host stores leaves what others have added since in the jou
   assert.ok(roots.includes(String(await other.cid("/"))), "the tree as it is");
 });
 
-test("a namespace of one host reads nothing for an operation, and one of several looks at the log as often as it is asked", async () => {
-  const held = memoryMetadata();
+test("a namespace of one host reads nothing for a call, and a shared one reads the log once per call", async () => {
+  const inner = memoryMetadata();
   let reads = 0;
   const counted: MetadataStore = {
-    ...held,
-    get: (key) => held.get(key).finally(() => (reads += 1)),
+    ...inner,
+    get: (key) => inner.get(key).finally(() => (reads += 1)),
     range: (range) => {
       reads += 1;
-      return held.range(range);
+      return inner.range(range);
     },
   };
-  const alone = new Place(undefined, counted);
+  const alone = new TestNamespace(undefined, counted);
   await alone.mkdir("/d");
   reads = 0;
   for (let at = 0; at < 10; at += 1) {
@@ -239,38 +236,39 @@ test("a namespace of one host reads nothing for an operation, and one of several
   }
   assert.equal(reads, 0);
   const { metadata, blocks, shared } = await new MemorySharedStore().join();
-  const host = new Place(blocks, metadata, true);
+  const host = new TestNamespace(blocks, metadata, true);
   await host.mkdir("/d");
   const { reads: looks } = shared.counts;
   for (let at = 0; at < 10; at += 1) await host.look("/d");
   assert.equal(shared.counts.reads - looks, 10);
 });
 
-test("what earlier versions have left in the journal is read, and what this one leaves they can go on with", async () => {
+test("journals of earlier versions can be read, and earlier versions can continue this journal", async () => {
   const metadata = memoryMetadata();
-  const place = new Place(undefined, metadata);
-  for (const name of ["a", "b"]) await place.mkdir(`/${name}`);
-  await place.files.commit({ whole: true });
-  // An earlier version counts from 0 again once the root is stored, and knows no further key.
+  const mfs = new TestNamespace(undefined, metadata);
+  for (const name of ["a", "b"]) await mfs.mkdir(`/${name}`);
+  await mfs.files.commit({ whole: true });
+  // An earlier version counts from 0 again once the root is stored, and does not know the key of
+  // the numbers.
   const key = (at: number) => `files/change/${String(at).padStart(16, "0")}`;
-  const put = ["c", String(await place.cid("/a")), 4];
+  const put = ["c", String(await mfs.cid("/a")), 4];
   await metadata.transaction((writer) => writer.put(key(0), Buffer.from(JSON.stringify({ at: [], put }))));
-  place.crash();
-  await place.mkdir("/c/d");
-  place.crash();
-  assert.deepEqual(await place.look("/"), { names: ["a", "b", "c"] });
-  assert.deepEqual(await place.look("/c"), { names: ["d"] });
+  mfs.crash();
+  await mfs.mkdir("/c/d");
+  mfs.crash();
+  assert.deepEqual(await mfs.look("/"), { names: ["a", "b", "c"] });
+  assert.deepEqual(await mfs.look("/c"), { names: ["d"] });
   const keys = (await Array.fromAsync(metadata.range({ prefix: "files/change/" }))).map(([found]) => found);
   assert.deepEqual(keys, [key(0), key(2)]);
-  await place.files.commit({ whole: true });
+  await mfs.files.commit({ whole: true });
   assert.deepEqual(await Array.fromAsync(metadata.range({ prefix: "files/change/" })), []);
 });
 
-test("what another host adds while the roots for garbage collection are asked for is seen afterwards", async () => {
-  const place = new MemorySharedStore();
-  const a = await place.join();
-  const b = await place.join();
-  const other = new Place(b.blocks, b.metadata, true);
+test("a change that another host makes while roots are determined for garbage collection is visible afterwards", async () => {
+  const shared = new MemorySharedStore();
+  const a = await shared.join();
+  const b = await shared.join();
+  const other = new TestNamespace(b.blocks, b.metadata, true);
   let meanwhile = async () => {};
   const { metadata } = a;
   const watched: MetadataStore = {
@@ -280,7 +278,7 @@ test("what another host adds while the roots for garbage collection are asked fo
       yield* metadata.range(range);
     },
   };
-  const one = new Place(a.blocks, watched, true);
+  const one = new TestNamespace(a.blocks, watched, true);
   await one.mkdir("/a");
   meanwhile = async () => {
     meanwhile = async () => {};
@@ -290,7 +288,7 @@ test("what another host adds while the roots for garbage collection are asked fo
   assert.deepEqual(await one.look("/"), { names: ["a", "b"] });
 });
 
-test("a file whose content cannot be stored is on no host, nor are the directories above it", async () => {
+test("a file whose content cannot be stored appears on no host, and neither do its new parents", async () => {
   const { one, other } = await two();
   await one.mkdir("/d");
   const failing = async function* () {
@@ -298,5 +296,5 @@ test("a file whose content cannot be stored is on no host, nor are the directori
     throw new Error("the store is away");
   };
   await assert.rejects(one.write("/d/new/f", failing(), { parents: true }), { message: "the store is away" });
-  for (const place of [one, other]) assert.deepEqual(await place.look("/d"), { names: [] });
+  for (const mfs of [one, other]) assert.deepEqual(await mfs.look("/d"), { names: [] });
 });

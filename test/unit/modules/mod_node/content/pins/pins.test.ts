@@ -22,7 +22,7 @@ import { SharedLock } from "#node/util/async/shared_lock.ts";
 import { files, TestVault } from "#test/unit/modules/mod_node/content/adder/support.ts";
 import { as, dagPb, raw, samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
-/** A vault with files; the CIDs by name. */
+/** Adds files to a vault. Returns a function that finds CIDs by name. */
 async function filled(...paths: string[]): Promise<[TestVault, (name: string) => CID]> {
   const vault = new TestVault();
   const found = new Map<string, CID>();
@@ -30,7 +30,7 @@ async function filled(...paths: string[]): Promise<[TestVault, (name: string) =>
   return [vault, (name) => found.get(name) as CID];
 }
 
-test("what lies below a pin is found through it, a pin of its own through another", async () => {
+test("a block below a pin is found through that pin, and a pinned root through another pin", async () => {
   const [vault, cid] = await filled("d/e/a", "d/b", "loose");
   await vault.pins.keep([cid("d/e"), cid("d")]);
   const through = await vault.pins.rootsAbove([cid("d/e"), cid("d/e/a"), cid("d"), cid("loose")]);
@@ -40,7 +40,7 @@ test("what lies below a pin is found through it, a pin of its own through anothe
   assert.ok(!through.has(String(cid("loose"))));
 });
 
-test("the pins are not gone through when nothing is sought below them", async (t) => {
+test("pins are not walked when no CIDs are given", async (t) => {
   const [vault, cid] = await filled("d/e/a");
   await vault.pins.keep([cid("d")]);
   const pages = t.mock.method(vault.pins, "pagesOfTexts");
@@ -48,16 +48,16 @@ test("the pins are not gone through when nothing is sought below them", async (t
   assert.equal(pages.mock.callCount(), 0);
 });
 
-test("indirect pins are each told once, and none that is unwanted", async () => {
+test("indirect pins are listed once each, without unwanted ones", async () => {
   const [vault, cid] = await filled("d/e/a", "d/e/same", "f/e/a");
   await vault.pins.keep([cid("d"), cid("d/e"), cid("f")]);
   const unwanted = new CidSet();
   for (const root of [cid("d"), cid("d/e"), cid("f")]) unwanted.add(root);
-  const told = (await Array.fromAsync(vault.pins.indirect(unwanted))).map(String).sort();
-  assert.deepEqual(told, [cid("d/e/a"), cid("d/e/same"), cid("f/e"), cid("f/e/a")].map(String).sort());
+  const yielded = (await Array.fromAsync(vault.pins.indirect(unwanted))).map(String).sort();
+  assert.deepEqual(yielded, [cid("d/e/a"), cid("d/e/same"), cid("f/e"), cid("f/e/a")].map(String).sort());
 });
 
-test("verification names what is missing, below every pin that lacks it", async () => {
+test("verification lists missing blocks for every pin above them", async () => {
   const [vault, cid] = await filled("d/e/a", "d/b", "f/b", "g/c");
   await vault.pins.keep([cid("d"), cid("d/e"), cid("g")]);
   await vault.blocks.store.delete([cid("d/e/a")]);
@@ -74,12 +74,12 @@ test("verification names what is missing, below every pin that lacks it", async 
   assert.deepEqual(states.get(String(cid("g"))), []);
 });
 
-test("blocks are removed unless something pins them; each is told of in its place", async () => {
+test("blocks that nothing pins are removed, and each gets its own result in order", async () => {
   const [vault, cid] = await filled("d/a", "loose", "direct");
   await vault.pins.keep([cid("d")]);
   await vault.pins.add(cid("direct"), "direct");
-  const asked = [cid("d"), cid("d/a"), cid("loose"), cid("loose"), cid("direct")];
-  const results = await removeBlocks(vault.blocks, vault.pins, asked, { ignoreMissing: false });
+  const requested = [cid("d"), cid("d/a"), cid("loose"), cid("loose"), cid("direct")];
+  const results = await removeBlocks(vault.blocks, vault.pins, requested, { ignoreMissing: false });
   assert.deepEqual(
     results.map(({ fault }) => fault?.message),
     ["pinned: recursive", `pinned via ${cid("d")}`, undefined, "blockstore: block not found", "pinned: direct"],
@@ -105,15 +105,15 @@ test("a leaf that is stored only under another codec is stored again under the C
   assert.deepEqual(await vault.blocks.find(leaf.cid), bytes);
 });
 
-test("a recursive pin that comes while a direct one is on its way stays what it is", async () => {
+test("a recursive pin that is added while a direct one is in progress stays recursive", async () => {
   const [vault, cid] = await filled("d/a");
   const { get } = vault.blocks.store;
   const reading = Promise.withResolvers<void>();
   const mayRead = Promise.withResolvers<void>();
-  vault.blocks.store.get = async (asked) => {
+  vault.blocks.store.get = async (requested) => {
     reading.resolve();
     await mayRead.promise;
-    return get.call(vault.blocks.store, asked);
+    return get.call(vault.blocks.store, requested);
   };
   const direct = vault.pins.add(cid("d"), "direct");
   await reading.promise;
@@ -124,22 +124,22 @@ test("a recursive pin that comes while a direct one is on its way stays what it 
   assert.equal(await vault.pins.mode(cid("d")), "recursive");
 });
 
-test("a pin that waits for its blocks keeps neither a collection nor those behind it waiting", async () => {
+test("a pin that waits for its blocks delays neither a collection nor later callers", async () => {
   const [vault, cid] = await filled("d/a", "d/b", "stray");
   const lost = await vault.blocks.get(cid("d/a"));
   await vault.blocks.store.delete([cid("d/a")]);
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const arrived = Promise.withResolvers<Uint8Array>();
   vault.blocks.source = {
     async fetch(wanted) {
-      asked.resolve();
+      requested.resolve();
       const bytes = await arrived.promise;
       await vault.blocks.put([{ cid: wanted, bytes }]);
       return bytes;
     },
   };
   const pinning = vault.pins.add(cid("d"), "recursive");
-  await asked.promise;
+  await requested.promise;
   const release = await vault.lock.acquireExclusive();
   await collectGarbage(vault.blocks, vault.pins, () => {});
   release();
@@ -149,9 +149,9 @@ test("a pin that waits for its blocks keeps neither a collection nor those behin
   for (const name of ["d", "d/a", "d/b"]) assert.ok(await vault.blocks.has(cid(name)), name);
 });
 
-test("collections read what is pinned into few buffers, whose blocks they need for their links alone", async () => {
+test("collections reuse a few buffers for blocks that they read for their links only", async () => {
   const vault = new TestVault();
-  // As a file of one block that is added without raw leaves.
+  // A file of one block that was added without raw leaves.
   const leaves = samples(40, 200_000).map(({ cid, bytes }) => ({ cid: as(cid, dagPb), bytes }));
   await vault.blocks.store.put(leaves);
   await vault.pins.keep(leaves.map(({ cid }) => cid));
@@ -168,15 +168,15 @@ test("collections read what is pinned into few buffers, whose blocks they need f
   assert.ok(used.size > 0 && used.size <= 2, `${used.size} buffers`);
   assert.equal(await vault.blocks.store.has((leaves[0] as (typeof leaves)[0]).cid), true);
   used = new Set();
-  const kept = new RetainedBlocks();
+  const retained = new RetainedBlocks();
   const none = async () => [];
   const host = collectingHost({ pins: vault.pins, lock: vault.lock, roots: none, rootsInProgress: none });
-  await host.mark(kept, (cid, buffers) => vault.blocks.store.get(cid, buffers), {});
+  await host.mark(retained, (cid, buffers) => vault.blocks.store.get(cid, buffers), {});
   assert.ok(used.size > 0 && used.size <= 2, `${used.size} buffers across hosts`);
-  assert.ok(leaves.every(({ cid }) => kept.has(cid)));
+  assert.ok(leaves.every(({ cid }) => retained.has(cid)));
 });
 
-test("what a collection took while a pin looked is fetched again before the pin is answered", async () => {
+test("a block that a collection removes while a pin is being added is fetched again before the pin exists", async () => {
   const [vault, cid] = await filled("d/a");
   let fetched = 0;
   const bytes = await vault.blocks.get(cid("d/a"));
@@ -187,11 +187,11 @@ test("what a collection took while a pin looked is fetched again before the pin 
       return bytes;
     },
   };
-  let told = 0;
+  let reports = 0;
   await vault.pins.add(cid("d"), "recursive", {
     progress: () => {
-      told += 1;
-      if (told === 2)
+      reports += 1;
+      if (reports === 2)
         void vault.lock.acquireExclusive().then((release) => vault.blocks.store.delete([cid("d/a")]).then(release));
     },
   });
@@ -199,7 +199,7 @@ test("what a collection took while a pin looked is fetched again before the pin 
   assert.ok(await vault.blocks.has(cid("d/a")));
 });
 
-test("a pin that cannot be moved for want of the new root says which; the old one stays", async () => {
+test("an update to a missing root fails with its CID, and leaves the old pin", async () => {
   const [vault, cid] = await filled("was");
   await vault.pins.keep([cid("was")]);
   const [{ cid: missing }] = samples(1, 4) as [ReturnType<typeof samples>[number]];
@@ -209,7 +209,7 @@ test("a pin that cannot be moved for want of the new root says which; the old on
   assert.deepEqual(await vault.pinned(), [String(cid("was"))]);
 });
 
-test("a pin that was made for an owner goes with it, unless somebody else has asked for it, too", async () => {
+test("a release by the owner removes its pin, unless somebody else has requested the pin, too", async () => {
   const owner = "service";
   const [vault, cid] = await filled("alone", "kept", "added", "updated", "was", "before", "other", "direct");
   const { pins } = vault;
@@ -230,7 +230,7 @@ test("a pin that was made for an owner goes with it, unless somebody else has as
   );
 });
 
-test("pins are listed as slowly as one likes: the store uses its room again meanwhile", async (t) => {
+test("a slow listing of pins does not stop the store from reusing space", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-pins-"));
   t.after(() => rm(folder, { recursive: true }));
   const metadata = await openLmdbMetadata(folder);

@@ -21,7 +21,7 @@ const vectors = JSON.parse(
   readFileSync(new URL("../../../../../fixtures/vectors/storage.json", import.meta.url), "utf8"),
 );
 
-describe("paths are taken or refused as the reference does", () => {
+describe("a path is accepted or rejected as in the reference", () => {
   for (const { input, expect } of (vectors.vectors as Vector[]).filter(({ group }) => group === "path")) {
     if (input?.path === undefined) continue;
     test(input.path, () => {
@@ -50,10 +50,10 @@ describe("paths are taken or refused as the reference does", () => {
     '/x"y/z': 'invalid path "/x\\"y/z": unknown namespace "x\\"y"',
   };
   for (const [text, message] of Object.entries({ ...refused, ...climbing })) {
-    test(`says why: ${text}`, () => assert.throws(() => parsePath(text), { message }));
+    test(`the error text names the reason: ${text}`, () => assert.throws(() => parsePath(text), { message }));
   }
 
-  test("bare, full and neutral forms are one path", () => {
+  test("bare, full and neutral forms give the same path", () => {
     assert.equal(parsePath(`${known}/../${known}/a`).text, `/ipfs/${known}/a`);
     for (const text of [`${known}/a//b`, `/ipfs/${known}/a/./b/`, `/store/${known}/x/../a/b`]) {
       assert.equal(parsePath(text).text, `/ipfs/${known}/a/b`);
@@ -62,7 +62,7 @@ describe("paths are taken or refused as the reference does", () => {
   });
 });
 
-describe("paths are followed", () => {
+describe("a path is followed", () => {
   test("through plain and sharded directories alike, but below /ipld by the stored names", async () => {
     for (const sharded of [false, true]) {
       const trees = new Trees();
@@ -75,7 +75,7 @@ describe("paths are followed", () => {
     }
   });
 
-  test("a missing link is named with the node that lacks it", async () => {
+  test("and an error names a missing link and its node", async () => {
     const trees = new Trees();
     const all = await trees.add({ "d/a": "a" });
     await assert.rejects(resolvePath(parsePath(`${all.get("d")}/b`), trees.read), {
@@ -86,7 +86,7 @@ describe("paths are followed", () => {
     });
   });
 
-  test("into CBOR nodes: over links, and to a remainder inside", async () => {
+  test("into CBOR nodes, over links and to a value inside", async () => {
     const trees = new Trees();
     const file = (await trees.add({ f: "file" })).get("f") as CID;
     const bytes = cbor.encode({ list: [1, { link: file }], text: "x" });

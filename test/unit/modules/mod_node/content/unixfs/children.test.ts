@@ -26,18 +26,18 @@ const describing: Describing<string> = {
   },
 };
 
-interface Place {
+interface Listing {
   readonly blocks: BlockService;
   readonly read: ReadBlock;
   readonly all: ReadonlyMap<string, CID>;
   readonly directory: UnixfsNode;
-  /** Blocks that `peek` of the store was asked for. */
+  /** Number of blocks that were requested by `peek`. */
   readonly peeked: { count: number };
   lines(): Promise<string[]>;
 }
 
-/** A store that has everything at hand, with a directory in it. */
-async function place(sharded = false): Promise<Place> {
+/** Opens a directory in a store that returns every block at once. */
+async function openListing(sharded = false): Promise<Listing> {
   const trees = new Trees();
   const all = await trees.add(files, { sharded });
   const memory = memoryBlocks();
@@ -66,21 +66,21 @@ async function place(sharded = false): Promise<Place> {
 }
 
 for (const sharded of [false, true]) {
-  test(`entries of a ${sharded ? "sharded" : "plain"} directory are read once, and known from then on`, async () => {
-    const { lines, peeked } = await place(sharded);
+  test(`entries of a ${sharded ? "sharded" : "plain"} directory are read once, and then described from notes`, async () => {
+    const { lines, peeked } = await openListing(sharded);
     assert.deepEqual((await lines()).toSorted(), expected);
     const first = peeked.count;
     assert.ok(first >= names.length);
     assert.deepEqual((await lines()).toSorted(), expected);
     const shards = first - names.length;
-    // Some have the same slot as two others.
+    // Some entries have the same slot as two others.
     const again = peeked.count - first - shards;
     assert.ok(again <= names.length / 10, `${again} entries were read again`);
   });
 }
 
-test("what has left the store is not known any more, and is told of where it stands", async () => {
-  const { blocks, lines, all, read, directory } = await place();
+test("an entry that was removed from the store is reported missing at its position", async () => {
+  const { blocks, lines, all, read, directory } = await openListing();
   await lines();
   await blocks.store.delete([all.get("d/file 300") as CID]);
   const before: string[] = [];
@@ -91,8 +91,8 @@ test("what has left the store is not known any more, and is told of where it sta
   assert.deepEqual(before, expected.slice(0, 300), "all that comes before it");
 });
 
-test("what is denied is not listed by what is known of it", async () => {
-  const { blocks, lines, all } = await place();
+test("a denied entry is not described from notes", async () => {
+  const { blocks, lines, all } = await openListing();
   await lines();
   const denied = all.get("d/file 007") as CID;
   const denies = (cid: CID) => cid.equals(denied);
@@ -105,13 +105,13 @@ test("what is denied is not listed by what is known of it", async () => {
   await assert.rejects(lines(), { code: "CONTENT_BLOCKED" });
 });
 
-test("where each read is to be checked, and where others remove from the store, nothing is known", async () => {
-  const strict = await place();
+test("notes are not used if each read must be checked, or if other hosts remove blocks", async () => {
+  const strict = await openListing();
   strict.blocks.hashOnRead = true;
   assert.deepEqual(await strict.lines(), expected);
   assert.deepEqual(await strict.lines(), expected);
   assert.equal(strict.peeked.count, 0);
-  const shared = await place();
+  const shared = await openListing();
   const { store } = shared.blocks as { store: { removals?: number | undefined } };
   store.removals = undefined;
   await shared.lines();
@@ -120,8 +120,8 @@ test("where each read is to be checked, and where others remove from the store, 
   assert.equal(shared.peeked.count, 2 * count);
 });
 
-test("a block of the other version is one of its own: it may not be stored under it", async () => {
-  const { blocks, all } = await place();
+test("notes are not shared between CID versions, because a block may be stored under one of them only", async () => {
+  const { blocks, all } = await openListing();
   const cid = all.get("d/file 001") as CID;
   assert.equal(cid.version, 0);
   blocks.note(cid, 5);
@@ -129,8 +129,8 @@ test("a block of the other version is one of its own: it may not be stored under
   assert.equal(blocks.noted(cid.toV1(), {}), undefined);
 });
 
-test("links of a block that is no directory come as they stand, and a malformed one ends them", async () => {
-  const { read, directory, blocks } = await place();
+test("links of other blocks are listed as they are, and a malformed block ends the list", async () => {
+  const { read, directory, blocks } = await openListing();
   const links = directory.links.slice(0, 3);
   const pages = () => Array.fromAsync(described(alone(links), read, describing));
   assert.deepEqual(await pages(), [expected.slice(0, 3)]);

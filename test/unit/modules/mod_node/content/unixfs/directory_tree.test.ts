@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** As a file of some size would be built. */
+/** Returns a CID and size as of a built file. */
 function built(name: string): Built {
   const digest = createHash("sha256").update(name).digest();
   return { cid: CID.createV0(create(0x12, digest) as never), size: name.length ** 7 };
@@ -26,7 +26,7 @@ function built(name: string): Built {
 
 const shuffled = (count: number) => Array.from({ length: count }, (_, at) => `file ${(at * 7919) % count}`);
 
-/** Blocks by CID, and what was built, in its order. */
+/** Returns blocks by CID, and the built directories in order. */
 async function build(tree: DirectoryTree, path: string, sharded: boolean) {
   const blocks = new Map<string, Uint8Array>();
   const found: BuiltDirectory[] = [];
@@ -39,7 +39,7 @@ async function build(tree: DirectoryTree, path: string, sharded: boolean) {
 }
 
 for (const sharded of [false, true]) {
-  test(`a ${sharded ? "sharded" : "plain"} directory that was on the disk is the one that was never there`, async () => {
+  test(`a ${sharded ? "sharded" : "plain"} directory whose entries were on the disk equals one that was built in memory`, async () => {
     const tree = new DirectoryTree(sharded, folder);
     const names = shuffled(10_000);
     for (const name of names) await tree.put(`d/${name}`, built(name));
@@ -62,9 +62,9 @@ for (const sharded of [false, true]) {
     assert.deepEqual(await readdir(folder), []);
   });
 
-  test(`thousands of ${sharded ? "sharded" : "plain"} directories are built children first, by name`, async () => {
+  test(`thousands of ${sharded ? "sharded" : "plain"} directories are built by name, children first`, async () => {
     const tree = new DirectoryTree(sharded, folder);
-    // Breadth first: no two entries in a row share a directory.
+    // Breadth first, so that no two entries in a row have the same directory.
     for (const file of ["x", "y"]) {
       for (const name of shuffled(3000)) await tree.put(`d/${name}/in/${file}`, built(name + file));
     }
@@ -90,7 +90,7 @@ for (const sharded of [false, true]) {
   });
 }
 
-test("a name that is taken is refused at once, also when its holder is on the disk", async () => {
+test("a name that exists is rejected at once, even if its entry is on the disk", async () => {
   const tree = new DirectoryTree(true, folder);
   for (const name of shuffled(5000)) await tree.put(`d/${name}`, built(name));
   await tree.open("d/folder");
@@ -103,16 +103,16 @@ test("a name that is taken is refused at once, also when its holder is on the di
   await tree.clear();
 });
 
-test("it tells the CIDs of all that it holds, and none when it is empty", async () => {
+test("cids lists all entries of the tree, and nothing for an empty tree", async () => {
   const tree = new DirectoryTree(false, folder);
   for (const name of shuffled(9000)) await tree.put(`d/${name}`, built(name));
-  const told = new Set(Array.from(tree.cids(), String));
-  assert.deepEqual(told, new Set(shuffled(9000).map((name) => String(built(name).cid))));
+  const cids = new Set(Array.from(tree.cids(), String));
+  assert.deepEqual(cids, new Set(shuffled(9000).map((name) => String(built(name).cid))));
   await tree.clear();
   assert.deepEqual([...tree.cids()], []);
 });
 
-test("a directory without entries is the empty directory, sharded or not", async () => {
+test("a directory without entries equals the empty directory, sharded or not", async () => {
   for (const sharded of [false, true]) {
     const tree = new DirectoryTree(sharded, folder);
     await tree.open("d");

@@ -20,7 +20,7 @@ const read = async (cid: CID) => {
 };
 const cidOf = (name: string) => CID.parse(cids[name] as string);
 
-test("a directory whose shards have eight slots is listed, and each of its names found", async () => {
+test("a directory with eight slots per shard is listed, and each name is found", async () => {
   const directory = await openFile(cidOf("shard"), read);
   assert.equal(directory.unixfs.fanout, 8);
   const names = (await Array.fromAsync(entries(directory, read))).map(({ name }) => name);
@@ -29,7 +29,7 @@ test("a directory whose shards have eight slots is listed, and each of its names
   assert.equal(await lookup(directory, "entry-99.txt", read), undefined);
 });
 
-test("a path tells the block of each segment, as it is linked, without the inner nodes of shards", async () => {
+test("a resolved path has the block of each segment, without inner shards", async () => {
   const rootsOf = async (root: string, ...names: string[]) =>
     (await followNames(cidOf(root), names, read)).roots.map(
       (cid) => Object.entries(cids).find(([, id]) => id === String(cid))?.[0],
@@ -42,7 +42,7 @@ test("a path tells the block of each segment, as it is linked, without the inner
   assert.deepEqual(await rootsOf("dagcbor", "name"), ["dagcbor", "dagcbor"]);
 });
 
-test("a file tells when it was changed, and its mode, where its node has them", async () => {
+test("a file has the mode and time of its node", async () => {
   const { unixfs } = await openFile(cidOf("mtime"), read);
   assert.deepEqual([unixfs.mtime, unixfs.mode], [{ seconds: 1_700_000_000, nanoseconds: 0 }, 0o644]);
   const other = await openFile(cidOf("helloV0"), read);

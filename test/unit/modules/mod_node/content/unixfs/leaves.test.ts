@@ -7,8 +7,8 @@ import { SizeChunker } from "#node/formats/unixfs/chunker/chunker.ts";
 const chunk = 256 * 1024;
 
 /**
- * Leaves of a file of so many bytes, that comes in pieces of `step`: lengths of the bytes, and of
- * their memory.
+ * Splits a file of `size` bytes that arrives in pieces of `step` bytes. Returns the lengths of the
+ * leaves and of their memory.
  */
 async function leavesOf(size: number, step: number) {
   const content = Buffer.alloc(size, "0123456789");
@@ -40,7 +40,7 @@ async function leavesOf(size: number, step: number) {
   return got.map(({ length, buffer }) => ({ length, memory: buffer.byteLength }));
 }
 
-test("a small file takes little memory, in however many pieces it comes", async () => {
+test("a small file needs little memory, however many pieces it arrives in", async () => {
   for (const step of [4096, 1000, 100, 7]) {
     const [leaf, ...others] = await leavesOf(4096, step);
     assert.equal(leaf?.length, 4096);
@@ -49,7 +49,7 @@ test("a small file takes little memory, in however many pieces it comes", async 
   }
 });
 
-test("leaves of a large file have room for the longest chunk, and no more", async () => {
+test("buffers for leaves of a large file fit the longest chunk", async () => {
   const found = await leavesOf(3 * chunk + 10, 60_000);
   assert.deepEqual(
     found.map(({ length }) => length),
@@ -60,7 +60,7 @@ test("leaves of a large file have room for the longest chunk, and no more", asyn
 
 const settings = { version: 1, hash: sha256, inlineLimit: undefined, rawLeaves: true, leafType: "File" } as const;
 
-test("a chunker that makes an empty chunk, or none from a full buffer, causes an error instead of an endless loop", async () => {
+test("a chunker without progress causes an error instead of an endless loop", async () => {
   for (const cut of [(_: Uint8Array, from: number) => from, () => -1]) {
     async function* body() {
       yield new Uint8Array(100);

@@ -18,7 +18,7 @@ async function directory(trees: Trees, sharded: boolean): Promise<{ node: Unixfs
 
 for (const sharded of [false, true]) {
   describe(sharded ? "a sharded directory" : "a plain directory", () => {
-    test("lists every entry once, under its name", async () => {
+    test("every entry is listed once, under its name", async () => {
       const trees = new Trees();
       const { node, all } = await directory(trees, sharded);
       const found: string[] = [];
@@ -29,14 +29,14 @@ for (const sharded of [false, true]) {
       assert.deepEqual(found.toSorted(), names.toSorted());
     });
 
-    test("finds a name, and says when there is none", async () => {
+    test("a name is found, and a missing name is not", async () => {
       const trees = new Trees();
       const { node, all } = await directory(trees, sharded);
-      trees.asked.length = 0;
+      trees.requested.length = 0;
       assert.ok((await lookup(node, "file 1234", trees.read))?.cid.equals(all.get("d/file 1234")));
       assert.equal(await lookup(node, "file 12345", trees.read), undefined);
       assert.equal(await lookup(node, "", trees.read), undefined);
-      assert.ok(trees.asked.length <= 8, `${trees.asked.length} shards`);
+      assert.ok(trees.requested.length <= 8, `${trees.requested.length} shards`);
     });
   });
 }

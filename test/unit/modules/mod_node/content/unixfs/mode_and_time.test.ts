@@ -1,7 +1,7 @@
-/** CIDs that Kubo 0.43 has given. */
+/** The CIDs are those of Kubo 0.43. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type AddOptions, addSettings } from "#node/content/adder/settings.ts";
+import { addSettings, type UnixfsAddOptions } from "#node/content/adder/settings.ts";
 import { type AddEntry, addTree } from "#node/content/unixfs/add.ts";
 
 type Given = Pick<AddEntry, "path" | "mode" | "mtime"> & { readonly kind?: AddEntry["kind"]; readonly text?: string };
@@ -10,8 +10,8 @@ async function* of(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000);
 }
 
-/** The last CID. */
-async function add(options: AddOptions, ...given: readonly Given[]): Promise<string> {
+/** Returns the last CID. */
+async function add(options: UnixfsAddOptions, ...given: readonly Given[]): Promise<string> {
   const entries = (async function* (): AsyncGenerator<AddEntry> {
     for (const { kind = "file", text = "", ...rest } of given) yield { ...rest, kind, body: of(Buffer.from(text)) };
   })();
@@ -20,7 +20,7 @@ async function add(options: AddOptions, ...given: readonly Given[]): Promise<str
   return last;
 }
 
-/** Bytes of xorshift32, as the vectors of the reference have them. */
+/** Bytes of xorshift32, as in the test vectors of the reference. */
 function xorshift(size: number, seed: number): Uint8Array {
   let state = seed;
   return Uint8Array.from({ length: size }, () => {
@@ -40,9 +40,9 @@ const tree: readonly Given[] = [
   { path: "d/e/b", text: "bbb" },
 ];
 
-test("a file with a mode, a time or both has the CID that the reference gives it", async () => {
+test("a file with a mode, a time or both has the CID of the reference", async () => {
   const both = { mode: 0o755, mtime: at(1_630_937_926) };
-  const known: readonly (readonly [AddOptions, string])[] = [
+  const known: readonly (readonly [UnixfsAddOptions, string])[] = [
     [{ mode: 0o644 }, "QmQmwMTAULVuZd5kisVZ2xgsc81GVu3LvCJL25DrAEGoZg"],
     [{ mtime: at(1_630_937_926) }, "QmbtPK9WCdNxToEh32kvemitx3tEnhFSP1sS7Q4ca8aBhc"],
     [{ mtime: at(1_630_937_926, 123_456_789) }, "QmVryHZCoBDBx91bkhK6EGyvgr87Kcw5u2q9oYzyt2DTL5"],
@@ -58,7 +58,7 @@ test("a file with a mode, a time or both has the CID that the reference gives it
   assert.equal(await add(usual, { path: "a" }), "QmNWCQbPk4JDFCJPdb2euDzNwCsr2Z25KR4QHCT5e2HFaY");
 });
 
-test("of a file of several chunks its root has them, whatever the last chunk is", async () => {
+test("a file of several chunks has mode and time on its root only", async () => {
   const facts = { mode: 0o644, mtime: at(1_630_937_926) };
   const chunked = { path: "a", text: "abcdefg" };
   const pairs = { ...facts, chunker: "size-2" };
@@ -74,7 +74,7 @@ test("of a file of several chunks its root has them, whatever the last chunk is"
   assert.equal(root, "QmfDjZWPPszv3aYCDaBt6iDDTtgUTpWDTAJ4GrT6F5C9dS");
 });
 
-test("directories have them, also the wrapper; a symlink has a time alone", async () => {
+test("directories and the wrapper get mode and time, and a symlink gets the time", async () => {
   const options = { mode: 0o700, mtime: at(1_500_000_000) };
   assert.equal(await add(options, ...tree), "QmeQHALtvUvd45zHA71DMw9C3nucy1iAM9fRVg2NEF4oz5");
   const implied = tree.filter(({ kind }) => kind !== "directory");
@@ -85,7 +85,7 @@ test("directories have them, also the wrapper; a symlink has a time alone", asyn
   assert.equal(link, "QmeEteFPJVcsq3vTEjMF7NqZomHEAmL6qiTQ7P1GzsqWLa");
 });
 
-test("entries keep their own where that is asked for, and what is said for all of them wins", async () => {
+test("entries keep their own mode and time on request, and values for all entries take precedence", async () => {
   const entries: readonly Given[] = [
     { path: "d", kind: "directory", mode: 0o755, mtime: at(1_600_000_000) },
     { path: "d/a", text: "aaa", mode: 0o600, mtime: at(1_600_000_001, 7) },
@@ -102,14 +102,14 @@ test("entries keep their own where that is asked for, and what is said for all o
   assert.equal(await add({ ...said, ...both }, own), await add(said, aaa));
 });
 
-test("raw leaves cannot have them, and are switched off", () => {
+test("raw leaves are switched off with mode or time, and rejected if requested", () => {
   const refused = /raw-leaves can't be used with UnixFS metadata/;
   assert.throws(() => addSettings({ mode: 0o644, rawLeaves: true }), refused);
   assert.throws(() => addSettings({ preserveMtime: true, nocopy: true }), refused);
   assert.equal(addSettings({ mtime: at(1), cidVersion: 1 }).rawLeaves, false);
 });
 
-test("empty directories are left out where that is asked for, but not one that only becomes empty", async () => {
+test("empty directories are left out on request, but not those that become empty by that", async () => {
   const nested = [
     { path: "d", kind: "directory" },
     { path: "d/e", kind: "directory" },
@@ -117,13 +117,13 @@ test("empty directories are left out where that is asked for, but not one that o
   ] as const;
   assert.equal(await add({ emptyDirs: false }, ...nested), "QmP5RSLZAjVUM3CeMgACiNZM4mbr79h8vTUa9DWKUvjW1P");
   const one = { path: "d/a", text: "1" };
-  const kept = "QmWFu3BvSmHPueWKnpqxZtLkgYd9QPYsHCVcMkUi2vyppi";
-  assert.equal(await add({ emptyDirs: false }, nested[0], nested[1], one), kept);
+  const withOuter = "QmWFu3BvSmHPueWKnpqxZtLkgYd9QPYsHCVcMkUi2vyppi";
+  assert.equal(await add({ emptyDirs: false }, nested[0], nested[1], one), withOuter);
   assert.equal(await add({}, nested[0], nested[1], one), "QmeGbwvojkWNNFg5uRH6eBDeBT4D3EY2XAPqrSh97UjcyZ");
   assert.equal(await add({ emptyDirs: false }, nested[0]), "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
 });
 
-test("an interior node has as many links as are asked for", async () => {
+test("an interior node has at most the given number of links", async () => {
   const letters = { path: "a", text: "abcdefghij" };
   const single = { chunker: "size-1" };
   assert.equal(await add({ ...single, maxFileLinks: 3 }, letters), "QmbshAHNk3in5w4vVmCsdQFbKZid8aruWadEyoLjnSjbPi");

@@ -1,4 +1,4 @@
-/** The importer beside ipfs-unixfs-importer, where that one does what the reference does. */
+/** Compares the importer with ipfs-unixfs-importer, where that one equals the reference. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { MemoryBlockstore } from "blockstore-core";
@@ -31,22 +31,22 @@ async function compare(files: Files, ours: Parameters<Trees["add"]>[1], options:
 
 const names = (count: number, under: string) => Array.from({ length: count }, (_, at) => `${under}/ä file ${at}`);
 
-describe("sharded directories", () => {
+describe("sharded directories equal those of ipfs-unixfs-importer", () => {
   for (const count of [1, 2, 257, 5000]) {
-    test(`of ${count} entries`, async () => {
+    test(`with ${count} entries`, async () => {
       const files = Object.fromEntries(names(count, "d").map((name) => [name, name]));
       await compare(files, { sharded: true }, { shardSplitThresholdBytes: 0 }, ["d"]);
     });
   }
 });
 
-test("plain directories, one in the other", async () => {
+test("nested plain directories equal those of ipfs-unixfs-importer", async () => {
   const files = Object.fromEntries([...names(30, "d"), ...names(30, "d/e"), "d/e/f/g"].map((name) => [name, name]));
   await compare(files, {}, {}, ["d", "d/e", "d/e/f"]);
 });
 
-describe("files", () => {
-  // Two levels of 174 links each, and one leaf more; 1,000 bytes a leaf.
+describe("files equal those of ipfs-unixfs-importer", () => {
+  // Two levels of 174 links each, and one more leaf, with 1,000 bytes per leaf.
   const sizes = [0, 1, 999, 1000, 1001, 174_000, 174_001, 600_500, 5_000_001];
   const content = Buffer.concat([...keystream(Math.max(...sizes), 1)]);
   for (const rawLeaves of [false, true]) {
@@ -58,7 +58,7 @@ describe("files", () => {
         compare(
           files,
           { rawLeaves, version },
-          // The reference stores an empty or a one-leaf file as that leaf alone.
+          // The reference stores a file with one leaf, or without any bytes, as that leaf.
           { ...cid, layout: balanced({ maxChildrenPerNode: 174 }), reduceSingleLeafToSelf: true },
           ["f"],
         ));

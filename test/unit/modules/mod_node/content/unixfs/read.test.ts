@@ -23,7 +23,7 @@ async function readAll(trees: Trees, cid: CID, range?: ReadRange): Promise<Buffe
 
 const content = goRandom(400_123, 7);
 
-describe("files are read back whole and in ranges", () => {
+describe("files are read completely and in ranges", () => {
   for (const settings of [{}, { trickle: true }, { rawLeaves: true, version: 1 as const }]) {
     test(JSON.stringify(settings), async () => {
       const trees = new Trees();
@@ -39,7 +39,7 @@ describe("files are read back whole and in ranges", () => {
     });
   }
 
-  test("an offset at or past the end gives nothing", async () => {
+  test("a range at or beyond the end is empty", async () => {
     const trees = new Trees();
     const cid = (await trees.add({ f: "abc" })).get("f") as CID;
     assert.equal((await readAll(trees, cid, { offset: 3 })).length, 0);
@@ -47,7 +47,7 @@ describe("files are read back whole and in ranges", () => {
   });
 });
 
-test("a directory is refused at once, not when it is read", async () => {
+test("a directory is rejected by the call, and not later by the iteration", async () => {
   const trees = new Trees();
   const cid = (await trees.add({ "d/f": "abc" })).get("d") as CID;
   const node = unixfsNode(cid, await trees.read(cid));
@@ -55,12 +55,12 @@ test("a directory is refused at once, not when it is read", async () => {
   assert.throws(() => readFile(node, trees.read), { code: "IS_DIRECTORY", message: "this dag node is a directory" });
 });
 
-test("a range reads the blocks on its way and a few ahead, not the file", async () => {
+test("a range reads only its blocks and a few ahead", async () => {
   const trees = new Trees();
   const cid = (await trees.add({ f: content })).get("f") as CID;
-  trees.asked.length = 0;
+  trees.requested.length = 0;
   await readAll(trees, cid, { offset: 350_000, length: 10 });
-  assert.ok(trees.asked.length <= 4, `${trees.asked.length} blocks`);
+  assert.ok(trees.requested.length <= 4, `${trees.requested.length} blocks`);
 });
 
 const waited = [
@@ -69,14 +69,14 @@ const waited = [
 ] as const;
 
 for (const { blocks, chunker, size, most } of waited) {
-  test(`while a block is waited for, those behind it are asked for: ${blocks}`, async () => {
+  test(`while a block is waited for, the next ones are requested: ${blocks}`, async () => {
     const trees = new Trees();
     const whole = goRandom(size, 8);
     const cid = (await trees.add({ f: whole }, { chunker })).get("f") as CID;
     const leaves = decodePb(await trees.read(cid)).links.map((link) => String(link.cid));
     const root = unixfsNode(cid, await trees.read(cid));
     assert.ok(root);
-    trees.asked.length = 0;
+    trees.requested.length = 0;
     const first = Promise.withResolvers<void>();
     const slow: ReadBlock = async (wanted) => {
       const block = trees.read(wanted);
@@ -85,15 +85,15 @@ for (const { blocks, chunker, size, most } of waited) {
     };
     const reading = Array.fromAsync(readFile(root, slow));
     await setImmediate();
-    assert.ok(trees.asked.length >= 9 && trees.asked.length <= most, `${trees.asked.length} blocks`);
-    assert.deepEqual(trees.asked.toSorted(), leaves.slice(0, trees.asked.length).toSorted());
+    assert.ok(trees.requested.length >= 9 && trees.requested.length <= most, `${trees.requested.length} blocks`);
+    assert.deepEqual(trees.requested.toSorted(), leaves.slice(0, trees.requested.length).toSorted());
     first.resolve();
     assert.ok(Buffer.concat(await reading).equals(whole));
   });
 }
 
 for (const settings of [{}, { rawLeaves: true, version: 1 as const }]) {
-  test(`while the last block below a node is waited for, those below the next are asked for: ${JSON.stringify(settings)}`, async () => {
+  test(`while the last block below a node is waited for, those below the next node are requested: ${JSON.stringify(settings)}`, async () => {
     const trees = new Trees();
     const cid = (await trees.add({ f: content }, settings)).get("f") as CID;
     const root = unixfsNode(cid, await trees.read(cid));
@@ -102,24 +102,24 @@ for (const settings of [{}, { rawLeaves: true, version: 1 as const }]) {
       decodePb(await trees.read(root.links[index]?.cid as CID)).links.map((link) => String(link.cid));
     const below = await leavesBelow(0);
     const next = await leavesBelow(1);
-    trees.asked.length = 0;
+    trees.requested.length = 0;
     const last = Promise.withResolvers<void>();
-    const asked = Promise.withResolvers<void>();
+    const requested = Promise.withResolvers<void>();
     const slow: ReadBlock = async (wanted) => {
       const block = await trees.read(wanted);
       if (String(wanted) === below.at(-1)) await last.promise;
-      if (String(wanted) === next[7]) asked.resolve();
+      if (String(wanted) === next[7]) requested.resolve();
       return block;
     };
     const reading = Array.fromAsync(readFile(root, slow));
-    await asked.promise;
+    await requested.promise;
     last.resolve();
     assert.ok(Buffer.concat(await reading).equals(content));
-    assert.equal(new Set(trees.asked).size, trees.asked.length, "each once");
+    assert.equal(new Set(trees.requested).size, trees.requested.length, "each once");
   });
 }
 
-describe("large blocks that are at hand", () => {
+describe("large blocks in memory", () => {
   const size = 4_000_000;
 
   async function sample() {
@@ -134,22 +134,22 @@ describe("large blocks that are at hand", () => {
   test("are read one ahead of the reader", async () => {
     const { whole, root, leaves, links } = await sample();
     assert.ok(root);
-    let asked = 0;
+    let requested = 0;
     const read: ReadBlock = Object.assign(() => Promise.reject(new Error("asked for a promise")), {
       soon(wanted: CID): Uint8Array {
-        asked += 1;
+        requested += 1;
         return leaves[links.findIndex(({ cid }) => cid.equals(wanted))] as Uint8Array;
       },
     });
     const pieces: Uint8Array[] = [];
     for await (const piece of readFile(root, read)) {
       pieces.push(piece);
-      assert.ok(asked <= pieces.length + 1, `${asked} blocks for ${pieces.length} pieces`);
+      assert.ok(requested <= pieces.length + 1, `${requested} blocks for ${pieces.length} pieces`);
     }
     assert.ok(Buffer.concat(pieces).equals(whole));
   });
 
-  test("one that fails ahead of its turn does so when its turn comes", async () => {
+  test("report a failure of readahead when the turn of the block comes", async () => {
     const { root, leaves, links } = await sample();
     assert.ok(root);
     const read: ReadBlock = Object.assign(() => Promise.reject(new Error("asked for a promise")), {
@@ -168,7 +168,7 @@ describe("large blocks that are at hand", () => {
   });
 });
 
-test("in a file of many subtrees blocks are asked for together, too", async () => {
+test("blocks are requested together even in a file of many subtrees", async () => {
   const trees = new Trees();
   const whole = goRandom(2_000_000, 9);
   const cid = (await trees.add({ f: whole })).get("f") as CID;
@@ -188,17 +188,17 @@ test("in a file of many subtrees blocks are asked for together, too", async () =
   assert.ok(turns < 100, `${turns} turns for 2000 blocks`);
 });
 
-test("a reader that stops reading stops the walk", async () => {
+test("a reader that stops ends the walk", async () => {
   const trees = new Trees();
   const cid = (await trees.add({ f: goRandom(2_000_000, 9) })).get("f") as CID;
   const root = unixfsNode(cid, await trees.read(cid));
   assert.ok(root);
-  trees.asked.length = 0;
+  trees.requested.length = 0;
   for await (const _ of readFile(root, trees.read)) break;
-  assert.ok(trees.asked.length < 300, `${trees.asked.length} blocks of 2012`);
+  assert.ok(trees.requested.length < 300, `${trees.requested.length} blocks of 2012`);
 });
 
-test("what lies before a missing block is given, then the failure", async () => {
+test("bytes before a missing block are yielded, and then the failure", async () => {
   const trees = new Trees();
   const cid = (await trees.add({ f: content.subarray(0, 5000) })).get("f") as CID;
   const links = decodePb(await trees.read(cid)).links;
@@ -215,7 +215,7 @@ test("what lies before a missing block is given, then the failure", async () => 
   assert.ok(Buffer.concat(pieces).equals(content.subarray(0, 3000)));
 });
 
-test("pieces that are given back spoil neither the links of a node nor the blocks that are still to come", async () => {
+test("released pieces affect neither the links of a node nor later blocks", async () => {
   const leaves = Array.from({ length: 600 }, (_, at) => (at % 2 === 0 ? sample(at, 20_000) : inlined(at)));
   const links = leaves.map(({ cid }) => ({ cid, name: "", size: 1 }));
   const blocksizes = leaves.map(({ bytes }) => bytes.length);
@@ -240,7 +240,7 @@ test("pieces that are given back spoil neither the links of a node nor the block
   for await (const piece of readFile(root, read, { buffers })) {
     pieces.push(Buffer.from(piece));
     buffers.release(piece);
-    // Somebody else gets all that is free, and writes there.
+    // Another user takes all free buffers and overwrites them.
     const taken = Array.from({ length: 20 }, () => buffers.take(60_000).fill(0xff));
     for (const other of taken) buffers.release(other);
   }
@@ -252,7 +252,7 @@ function inlined(seed: number) {
   return { cid: CID.createV1(raw, identity.digest(bytes)), bytes };
 }
 
-describe("a file with links whose sizes it does not say", () => {
+describe("a file whose node does not have the sizes of its links", () => {
   const link = (name: string, block: { cid: CID; bytes: Uint8Array }) => ({
     name,
     size: block.bytes.length,
@@ -272,14 +272,14 @@ describe("a file with links whose sizes it does not say", () => {
     return async (range?: ReadRange) => String(Buffer.concat(await Array.fromAsync(readFile(root, read, range))));
   }
 
-  test("gives the bytes of its leaves, whatever size it has, and nothing of its own", async () => {
+  test("yields the bytes of its leaves only, whatever size it claims", async () => {
     assert.equal(await (await linked("root file", [], ["child file"]))(), "child file");
     assert.equal(await (await linked("", [], ["child", " ", "file"]))(), "child file");
     assert.equal(await (await linked("", [5], ["child", " file"]))(), "child file");
     assert.equal(await (await linked("", [], ["child", " file"]))({ length: 7 }), "child f");
   });
 
-  test("has no places to begin at", async () => {
+  test("cannot be read from an offset", async () => {
     const message = "file does not support seeking";
     await assert.rejects((await linked("root file", [], ["child file"]))({ offset: 2, length: 4 }), { message });
   });

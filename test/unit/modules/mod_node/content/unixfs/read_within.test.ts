@@ -8,17 +8,17 @@ import { Trees } from "./trees.ts";
 
 const rawLeaves = { rawLeaves: true, version: 1 as const };
 const LEAF = 16 * 1024;
-/** Two nodes with leaves below the root. */
+/** Two nodes with leaves, below the root. */
 const content = goRandom(3_100_000, 7);
 
 const bytes = (from: number, length: number) => new Uint8Array(content.subarray(from, from + length));
 
-/** Leaves are read by their parts, as a store does that has them. */
+/** Opens a file in a store that can read parts of leaves. */
 async function opened(file: Uint8Array, settings = {}) {
   const trees = new Trees();
   const cid = (await trees.add({ f: file }, { chunker: `size-${LEAF}`, ...settings })).get("f") as CID;
   const root = unixfsNode(cid, await trees.read(cid)) as UnixfsNode;
-  trees.asked.length = 0;
+  trees.requested.length = 0;
   const spans: [number, number][] = [];
   const part = async (leaf: CID, { from, to }: { from: number; to: number }) => {
     spans.push([from, to]);
@@ -30,39 +30,39 @@ async function opened(file: Uint8Array, settings = {}) {
   return { trees, root, within, spans };
 }
 
-test("a range within one leaf is read by its part, and of the other nodes those above it", async () => {
+test("a range within one leaf reads a part of that leaf and the nodes above it", async () => {
   const { within, trees, spans } = await opened(content, rawLeaves);
   for (const offset of [0, 5, LEAF - 10, 100 * LEAF, 174 * LEAF - 10]) {
-    trees.asked.length = 0;
+    trees.requested.length = 0;
     spans.length = 0;
     assert.deepEqual(await within(offset, 10), bytes(offset, 10), `from ${offset}`);
-    assert.equal(trees.asked.length, 2);
+    assert.equal(trees.requested.length, 2);
     assert.deepEqual(spans, [[offset % LEAF, (offset % LEAF) + 10]]);
   }
 });
 
-describe("it is left to readFile, and nothing of it read,", () => {
-  test("where it is part of two leaves, or ends behind the file", async () => {
+describe("a range is left to readFile, and nothing is read,", () => {
+  test("if it crosses two leaves, or ends beyond the file", async () => {
     const { within, trees } = await opened(content.subarray(0, 10 * LEAF), rawLeaves);
     assert.equal(await within(LEAF - 1, 2), undefined);
     assert.equal(await within(10 * LEAF - 1, 2), undefined);
     assert.equal(await within(10 * LEAF, 1), undefined);
-    assert.deepEqual(trees.asked, []);
+    assert.deepEqual(trees.requested, []);
   });
 
-  test("where leaves are dag-pb, or what stands for few bytes may be one", async () => {
+  test("if leaves are dag-pb, or if a small node may be dag-pb", async () => {
     for (const [file, settings, offset] of [
       [content.subarray(0, 10 * LEAF), {}, 0],
       [content, rawLeaves, 174 * LEAF],
     ] as const) {
       const { within, trees } = await opened(file, settings);
       assert.equal(await within(offset, 10), undefined);
-      assert.deepEqual(trees.asked, []);
+      assert.deepEqual(trees.requested, []);
     }
   });
 });
 
-test("a leaf that is shorter than the node above it says is left to readFile; one that is missing is told of", async () => {
+test("a leaf that is shorter than its node claims is left to readFile, and a missing leaf is reported", async () => {
   const { within, trees, root } = await opened(content.subarray(0, 10 * LEAF), rawLeaves);
   const [first, second] = root.links.map(({ cid }) => String(cid)) as [string, string];
   trees.blocks.set(first, bytes(0, 100));

@@ -1,7 +1,7 @@
-/** CIDs that Kubo 0.43 has given. */
+/** The CIDs are those of Kubo 0.43. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type AddOptions, addSettings } from "#node/content/adder/settings.ts";
+import { addSettings, type UnixfsAddOptions } from "#node/content/adder/settings.ts";
 import { type AddEntry, addTree } from "#node/content/unixfs/add.ts";
 
 async function* of(text: string): AsyncGenerator<Uint8Array> {
@@ -9,10 +9,16 @@ async function* of(text: string): AsyncGenerator<Uint8Array> {
 }
 
 /**
- * The CID of a directory with `count` files whose names are numbers of `pad` digits, and these
- * others.
+ * Returns the CID of a directory with `count` files whose names are numbers of `pad` digits, and
+ * with the files in `more`.
  */
-async function directory(options: AddOptions, count: number, pad: number, text = "", more: readonly string[] = []) {
+async function directory(
+  options: UnixfsAddOptions,
+  count: number,
+  pad: number,
+  text = "",
+  more: readonly string[] = [],
+) {
   const names = [...Array.from({ length: count }, (_, at) => String(at).padStart(pad, "0")), ...more];
   const entries = (async function* (): AsyncGenerator<AddEntry> {
     yield { path: "d", kind: "directory", body: of("") };
@@ -36,7 +42,7 @@ test("a directory is sharded when names and CIDs of its entries exceed the limit
   );
 });
 
-test("the size can also be that of the block, or none", async () => {
+test("the size can also be that of the block, or can be ignored", async () => {
   const v1 = { cidVersion: 1, sharded: { ...sharded, estimate: "block" } } as const;
   const [at, over] = await Promise.all([
     directory(v1, 1807, 100, "", ["y".repeat(81)]),
@@ -48,13 +54,13 @@ test("the size can also be that of the block, or none", async () => {
   assert.equal(await directory(never, 1200, 222), "QmYGsYEjQU39bWa5YzLweTjDPmMPyN85aQjZXX2sJUuRV9");
 });
 
-test("a number of entries is a limit as well, beside the size", async () => {
+test("the number of entries is a further limit", async () => {
   const limited = { sharded: { ...sharded, maxLinks: 3 } };
   assert.equal(await directory(limited, 3, 2, "x"), "QmREQzrauTSejgiw2q6GbRiZkT9S3FF3nt25w7yu3WKhki");
   assert.equal(await directory(limited, 4, 2, "x"), "QmQczk7rB6moTvZqLzJaoK5ZJSQ4P8CFXaWsCUbbLRgaRW");
 });
 
-test("shards have as many slots as are asked for", async () => {
+test("shards have the given number of slots", async () => {
   const limited = { sharded: { ...sharded, maxLinks: 3 }, fanout: 8 };
   assert.equal(await directory(limited, 20, 2, "x"), "QmXZZSb8bwnaPPR7ExLfiM8i1Ar6hpHTMwyEWEN6qYwXmg");
   const v1 = (fanout: number) => ({ sharded, fanout, cidVersion: 1 });

@@ -35,7 +35,7 @@ async function unpack(archive: Buffer): Promise<Unpacked[]> {
 
 const long = "n".repeat(90);
 
-test("an archive is read by others: long names, names beyond ASCII, empty files", async () => {
+test("an archive with long names, names beyond ASCII and empty files is read by other programs", async () => {
   const trees = new Trees();
   const contents: Record<string, string> = {
     "d/a": "alpha",
@@ -59,7 +59,7 @@ test("an archive is read by others: long names, names beyond ASCII, empty files"
   assert.ok(found.every(({ type, mode }) => type !== "file" || mode === 0o644));
 });
 
-test("the root is called as it was asked for", async () => {
+test("the root has the given name in the archive", async () => {
   const trees = new Trees();
   const root = (await trees.add({ "d/a": "alpha" })).get("d") as CID;
   assert.deepEqual(

@@ -11,7 +11,7 @@ import { Trees } from "./trees.ts";
 const names = Array.from({ length: 100 }, (_, at) => `f${String(at).padStart(2, "0")}`);
 const files = Object.fromEntries(names.map((name) => [`d/${name}`, name]));
 
-test("entries are opened ahead, a few of them, and stand in the archive in their order", async () => {
+test("a few entries are opened ahead, and are in order in the archive", async () => {
   const trees = new Trees();
   const root = (await trees.add(files)).get("d") as CID;
   let running = 0;
@@ -30,7 +30,7 @@ test("entries are opened ahead, a few of them, and stand in the archive in their
   assert.deepEqual(found, names);
 });
 
-test("an entry that is missing breaks the archive off after those before it", async () => {
+test("a missing entry ends the archive after the entries before it", async () => {
   const trees = new Trees();
   const all = await trees.add(files);
   const missing = all.get("d/f30") as CID;
@@ -51,7 +51,7 @@ test("an entry that is missing breaks the archive off after those before it", as
   assert.equal(archive.includes("d/f31\0"), false);
 });
 
-test("an archive made with lent buffers is the same, and they are used again", async () => {
+test("an archive from pooled buffers has the same bytes, and reuses the buffers", async () => {
   const trees = new Trees();
   const many = Object.fromEntries(names.map((name, at) => [`d/${name}`, name.repeat(at * 400)]));
   const root = (await trees.add(many, { chunker: "size-50000" })).get("d") as CID;
@@ -60,7 +60,7 @@ test("an archive made with lent buffers is the same, and they are used again", a
   try {
     const plain = await Array.fromAsync(exportTar(await openFile(root, trees.read), "d", trees.read));
     const buffers = new BufferPool();
-    const lent = new Set<ArrayBufferLike>();
+    const pooled = new Set<ArrayBufferLike>();
     let times = 0;
     const read = async (cid: CID) => {
       const bytes = await trees.read(cid);
@@ -68,7 +68,7 @@ test("an archive made with lent buffers is the same, and they are used again", a
       into.set(bytes);
       if (into.length < MIN_POOLED_BYTES) return into;
       times += 1;
-      lent.add(into.buffer);
+      pooled.add(into.buffer);
       return into;
     };
     const copied: Uint8Array[] = [];
@@ -77,13 +77,13 @@ test("an archive made with lent buffers is the same, and they are used again", a
       buffers.release(piece.fill(0));
     }
     assert.ok(Buffer.concat(copied).equals(Buffer.concat(plain)));
-    assert.ok(lent.size < times / 2, `${lent.size} buffers, lent ${times} times`);
+    assert.ok(pooled.size < times / 2, `${pooled.size} buffers, lent ${times} times`);
   } finally {
     mock.timers.reset();
   }
 });
 
-test("an archive is the same whichever of the blocks are at hand", async () => {
+test("an archive has the same bytes, whichever blocks are in memory", async () => {
   const trees = new Trees();
   const many = { ...files, "d/e/large": "large".repeat(50_000), "d/e/small": "small", "d/z": "last" };
   const root = (await trees.add(many, { chunker: "size-50000" })).get("d") as CID;

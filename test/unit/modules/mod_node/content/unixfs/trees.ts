@@ -1,4 +1,4 @@
-/** Trees of files in memory, for tests of what reads them. */
+/** Trees of files in memory, for tests of code that reads them. */
 import type { CID } from "multiformats/cid";
 import type { ReadBlock } from "#node/content/dag/reader.ts";
 import { type AddEntry, type AddSettings, addTree } from "#node/content/unixfs/add.ts";
@@ -8,17 +8,17 @@ import { failure } from "#node/util/errors.ts";
 
 export class Trees {
   readonly blocks = new Map<string, Uint8Array>();
-  /** CIDs in the order in which they were asked for. */
-  readonly asked: string[] = [];
+  /** CIDs in the order of the requests. */
+  readonly requested: string[] = [];
 
   readonly read: ReadBlock = async (cid) => {
-    this.asked.push(cid.toString());
+    this.requested.push(cid.toString());
     const bytes = this.blocks.get(cid.toString());
     if (bytes === undefined) throw failure("NODE_NOT_FOUND");
     return bytes;
   };
 
-  /** Adds files by path; gives the CIDs of all by name. */
+  /** Adds files by path. Returns the CIDs by name. */
   async add(
     files: Readonly<Record<string, Uint8Array | string>>,
     settings: Partial<Omit<AddSettings, "chunker">> & { readonly chunker?: string } = {},

@@ -18,7 +18,7 @@ const alphabets = {
   base58btc: "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
 };
 
-/** The same digits as by a division for each. */
+/** Encodes by dividing the number by the base once per digit: slow, but certainly correct. */
 function slowly(bytes: Uint8Array, alphabet: string): string {
   let zeros = 0;
   while (bytes[zeros] === 0) zeros += 1;
@@ -31,7 +31,7 @@ function slowly(bytes: Uint8Array, alphabet: string): string {
 }
 
 for (const [name, alphabet] of Object.entries(alphabets)) {
-  test(`${name} is the number in that base, with its zeros in front, whatever its length`, () => {
+  test(`${name} encodes bytes of any length as a number in that base, with leading zeros preserved`, () => {
     const base = new BaseX(alphabet, name);
     for (const length of [0, 1, 2, 3, 4, 7, 32, 34, 35, 36, 100, 255, 256, 257, 258, 300, 511, 700]) {
       for (const make of [
@@ -49,7 +49,7 @@ for (const [name, alphabet] of Object.entries(alphabets)) {
   });
 }
 
-test("digits of both cases are taken where case does not matter, and no letter that is none", () => {
+test("a base without case accepts digits of both cases and rejects characters outside its alphabet", () => {
   const base = new BaseX(alphabets.base36, "base36", true);
   const bytes = Uint8Array.of(0, 1, 200, 3);
   assert.deepEqual(base.decode(base.encode(bytes).toUpperCase()), bytes);
@@ -57,7 +57,7 @@ test("digits of both cases are taken where case does not matter, and no letter t
   assert.throws(() => new BaseX(alphabets.base58btc, "base58btc").decode("0"), SyntaxError);
 });
 
-test("a longer number is refused, both ways, at once", () => {
+test("encoding and decoding immediately reject input over the length limit", () => {
   const base = new BaseX(alphabets.base58btc, "base58btc");
   const longest = new Uint8Array(MAX_BASE_X_BYTES).fill(255);
   assert.deepEqual(base.decode(base.encode(longest)), longest);
@@ -71,14 +71,14 @@ test("a longer number is refused, both ways, at once", () => {
   );
 });
 
-test("texts of CIDs and peer ids say what is too long, and what to do", () => {
+test("errors for CIDs and peer ids that are too long name the length and suggest base32", () => {
   const long = "2a".repeat(20_000);
   assert.throws(() => parseCid(`k${long}`), /^NodeError: 40000 characters are too many for base36: take base32$/);
   assert.throws(() => parseCid(`z${long}`), /^NodeError: 40000 characters are too many for base58btc: take base32$/);
   assert.throws(() => parsePeerId(`12D3${long}`), /^NodeError: failed to parse peer ID: 40004 characters are too many/);
 });
 
-test("the library has these ways, and the bounds, for ids and addresses in messages of peers, too", () => {
+test("the patched multiformats library applies the length limit to peer ids and multiaddrs", () => {
   const path = createRequire(import.meta.url)
     .resolve("multiformats/cid")
     .replace(/(?<=node_modules\/multiformats\/).*/, "package.json");
@@ -90,7 +90,7 @@ test("the library has these ways, and the bounds, for ids and addresses in messa
   assert.throws(() => String(multiaddr(address)), RangeError);
 });
 
-test("bytes have the same text in base32 as in its upper case, whatever their length", () => {
+test("the fast base32 encoder agrees with the library's upper-case base32 for every length", () => {
   for (const length of [0, 1, 2, 3, 4, 5, 6, 34, 36, 37, 38, 39, 40, 68, 639, 640, 641, 1023, 1024, 1025, 70_000]) {
     const bytes = Uint8Array.from({ length }, (_, at) => (at * 151 + length) & 255);
     const text = base32.encode(bytes);

@@ -6,7 +6,7 @@ import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { sample, samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
 for (const count of [1, 100]) {
-  test(`${count} links of a large block outlast its buffer, and keep little more than themselves in memory`, () => {
+  test(`${count} links of a large block outlive its buffer and keep little more than their own bytes in memory`, () => {
     const pool = new BufferPool();
     const block = pool.take(256 * 1024);
     const cids = samples(count, 10).map(({ cid }) => cid);
@@ -16,10 +16,10 @@ for (const count of [1, 100]) {
       at += bytes.length;
       return castCid(block.subarray(at - bytes.length, at));
     });
-    const kept = lasting(links, block, pool);
+    const copies = lasting(links, block, pool);
     block.fill(0);
-    assert.deepEqual(kept.map(String), cids.map(String));
-    for (const { bytes } of kept) assert.ok(bytes.buffer.byteLength <= Math.min(512, count * bytes.length));
+    assert.deepEqual(copies.map(String), cids.map(String));
+    for (const { bytes } of copies) assert.ok(bytes.buffer.byteLength <= Math.min(512, count * bytes.length));
   });
 }
 
@@ -28,7 +28,7 @@ const kinds: readonly (readonly [string, (length: number) => Uint8Array])[] = [
   ["a Buffer", (length) => Buffer.alloc(length)],
 ];
 for (const [kind, make] of kinds) {
-  test(`a CID out of a large block that is ${kind} is detached from it`, () => {
+  test(`detachedCid copies a CID out of a large block that is ${kind}`, () => {
     const { cid } = sample(1);
     const block = make(256 * 1024);
     block.set(cid.bytes, 10);

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { cidFormat, FormatError, formatCid } from "#node/formats/cid/format.ts";
+import { cidFormat, formatCid } from "#node/formats/cid/format.ts";
 import { multibaseNamed } from "#node/formats/cid/multibase.ts";
 import { parseCid } from "#node/formats/cid/text.ts";
 
 const zero = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const one = "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354";
 
-test("every directive gives its part", () => {
+test("every format directive is replaced by its part of the CID", () => {
   const format = "%% %b %B %v %V %c %C %h %H %L %S %P";
   const rest = "afybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354";
   assert.equal(
@@ -16,22 +16,22 @@ test("every directive gives its part", () => {
   );
 });
 
-test("a version 0 stays base58btc when it becomes version 1, unless a base is named", () => {
+test("a CID of version 0 stays in base58btc when it is converted to version 1, unless a base is given", () => {
   assert.match(formatCid(zero, { format: "%s", version: 1 }), /^zdj7W/);
   assert.equal(formatCid(zero, { format: "%s", version: 1, base: multibaseNamed("base32") }), one);
   assert.equal(formatCid(one, { format: "%s", version: 0 }), zero);
 });
 
-test("faults of the format are told from those of a CID", () => {
-  assert.throws(() => formatCid(one, { format: "%x" }), FormatError);
-  assert.throws(() => formatCid(one, { format: "a%" }), FormatError);
-  const other = (error: unknown) => error instanceof Error && !(error instanceof FormatError);
+test("errors in the format string have another code than errors in the CID", () => {
+  assert.throws(() => formatCid(one, { format: "%x" }), { code: "CID_SPECIFIER_INVALID" });
+  assert.throws(() => formatCid(one, { format: "a%" }), { code: "CID_SPECIFIER_INVALID" });
+  const other = { code: "CID_NOT_CONVERTIBLE" };
   assert.throws(() => formatCid(zero, { format: "%s", base: multibaseNamed("base32") }), other);
   assert.throws(() => formatCid("bafkqaaa", { format: "%s", version: 0 }), other);
   assert.throws(() => cidFormat({ format: "%s", version: "0", codec: "raw" }), /cannot convert to CIDv0/);
 });
 
-test("by the names of the multicodec table another base makes version 1", () => {
+test("with multicodec names, a base other than base58btc implies version 1", () => {
   const names = "multicodec";
   const made = (given: Partial<Parameters<typeof cidFormat>[0]>) =>
     cidFormat({ format: "%s", version: "", codec: "", names, ...given });
@@ -44,12 +44,12 @@ test("by the names of the multicodec table another base makes version 1", () => 
   assert.throws(() => made({ codec: "odd" }), { message: 'unknown multicodec: "odd"' });
 });
 
-test("a CID of another hash than version 0 has is not made one", () => {
+test("a CID with another hash function than sha2-256 cannot be converted to version 0", () => {
   const identity = "bafyaaaa";
   assert.throws(() => formatCid(identity, { format: "%s", version: 0 }), /only sha2-255-32 is allowed with CIDv0/);
 });
 
-describe("texts that are no CID are refused with the reference's reason", () => {
+describe("texts that are not a CID are rejected with the error text of go-ipfs", () => {
   const rows: Readonly<Record<string, string>> = {
     bad: "expected 1 as the cid version number, got: 0",
     bafy: "varints malformed, could not reach the end",
@@ -67,7 +67,7 @@ describe("texts that are no CID are refused with the reference's reason", () => 
     test(text, () => assert.throws(() => parseCid(text), { message }));
 });
 
-test("letter case and bits beyond the last byte do not count in base32", () => {
+test("base32 text is decoded regardless of case and of bits after the last byte", () => {
   const upper = `b${one.slice(1).toUpperCase()}`;
   assert.equal(parseCid(upper).toString(), one);
   assert.equal(parseCid(`${one.slice(0, -1)}5`).toString(), one);

@@ -5,13 +5,16 @@ import { CID } from "multiformats/cid";
 import { raw } from "#node/formats/cid/codecs.ts";
 import { hashCoded, hashesBy, hashNamed, identity, matches, multihash, sha256 } from "#node/formats/cid/hashes.ts";
 
-/** What the reference gives, by the name of the hash function; null where it computes none. */
+/**
+ * The CIDs that go-ipfs computes, by the name of the hash function; null if it cannot compute the
+ * function.
+ */
 const known = JSON.parse(
   readFileSync(new URL("../../../../../fixtures/node/hash_functions.json", import.meta.url), "utf8"),
 ) as { readonly cids: Readonly<Record<string, string | null>> };
 const bytes = Buffer.from("every hash function");
 
-describe("the hash functions of the reference", () => {
+describe("the hash functions of go-ipfs compute the same CIDs here", () => {
   for (const [name, cid] of Object.entries(known.cids)) {
     test(name, async () => {
       const entry = hashNamed(name);
@@ -24,13 +27,13 @@ describe("the hash functions of the reference", () => {
     });
   }
 
-  test("are all that may be stored", () => {
+  test("no other hash function may be stored", () => {
     const allowed = hashesBy(undefined).map(({ name }) => name);
     assert.deepEqual(allowed.sort(), Object.keys(known.cids).sort());
   });
 });
 
-test("blake3 has a name since Kubo 0.43, and is computed whoever stored the block", async () => {
+test("blake3 is named only in Kubo's names, but is computed in both", async () => {
   assert.equal(hashNamed("blake3"), undefined);
   const blake3 = hashNamed("blake3", "multicodec");
   assert.ok(blake3);
@@ -41,7 +44,7 @@ test("blake3 has a name since Kubo 0.43, and is computed whoever stored the bloc
   assert.equal(await matches(made, block), true);
 });
 
-test("a length cuts every digest but that of the identity, which is the bytes themselves", async () => {
+test("a requested length cuts every digest except an identity digest", async () => {
   const bytes = Buffer.from("hello");
   for (const length of [-1, 0, 3, 64])
     assert.deepEqual(Buffer.from((await multihash(identity, bytes, length)).digest), bytes);

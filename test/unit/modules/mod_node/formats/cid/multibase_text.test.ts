@@ -6,10 +6,10 @@ import { laterBases } from "#node/formats/cid/multibase.ts";
 import { noise } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
 const { encode, decode } = multibaseApi();
-/** Bases of bits and of bytes, which take texts of any length. */
+/** Bases that are a power of two, and `identity`. They accept texts of any length. */
 const long = laterBases.filter(({ name }) => /^(?:base(?:2|16|32|64|256)(?!\d)|identity)/.test(name));
 
-test("long texts are written and read as the library has them, whatever the length of their last group", async () => {
+test("long texts are encoded and decoded as the library does, whatever the length of their last group", async () => {
   for (const base of long) {
     for (const length of [0, 1, 3839, 3840, 3841, 8190, 20_003]) {
       const bytes = Buffer.from(noise(length, 7));
@@ -20,7 +20,7 @@ test("long texts are written and read as the library has them, whatever the leng
   }
 });
 
-test("line breaks in long texts are skipped, padding ends them, and an error says where it is", async () => {
+test("line breaks in long texts are skipped, padding ends them, and errors name the position", async () => {
   const bytes = Buffer.from(noise(20_001, 7));
   for (const name of ["base64", "base64pad", "base32", "base32pad"]) {
     const text = Buffer.from(await encode(bytes, name)).toString();
@@ -36,7 +36,7 @@ test("line breaks in long texts are skipped, padding ends them, and an error say
   await assert.rejects(decode(Buffer.from(`0${"1".repeat(40_000)}2`)), ({ message }: Error) => message.length < 500);
 });
 
-test("others are served while a long text is written or read", async (t) => {
+test("the event loop runs while a long text is encoded or decoded", async (t) => {
   let turns = 0;
   const counting = new AbortController();
   t.after(() => counting.abort());

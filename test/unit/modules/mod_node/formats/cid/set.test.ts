@@ -6,7 +6,7 @@ import { dagPb, raw } from "#node/formats/cid/codecs.ts";
 import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
 import { CidSet } from "#node/formats/cid/set.ts";
 
-test("30,000 members are each found again, and nothing else is", async () => {
+test("a set of 30,000 CIDs contains each of them and nothing else", async () => {
   const set = new CidSet();
   const cids: CID[] = [];
   for (let at = 0; at < 30_000; at += 1) cids.push(CID.createV1(raw, await multihash(sha256, Buffer.from(`${at}`))));
@@ -16,7 +16,7 @@ test("30,000 members are each found again, and nothing else is", async () => {
   assert.ok(!set.has(CID.createV1(raw, await multihash(sha256, Buffer.from("another")))));
 });
 
-test("twin forms are one member, another codec is another", async () => {
+test("versions 0 and 1 of a CID are the same member, another codec is a different member", async () => {
   const digest = await multihash(sha256, Buffer.from("x"));
   const set = new CidSet();
   set.add(CID.createV0(digest as never));
@@ -24,7 +24,7 @@ test("twin forms are one member, another codec is another", async () => {
   assert.ok(!set.has(CID.createV1(raw, digest)));
 });
 
-test("identity digests that begin alike are told apart", () => {
+test("identity digests with the same beginning are different members", () => {
   const inline = (text: string) => CID.createV1(raw, create(0, Buffer.from(text)));
   const set = new CidSet();
   set.add(inline(`${"a".repeat(40)}1`));
@@ -34,7 +34,7 @@ test("identity digests that begin alike are told apart", () => {
   assert.ok(set.has(CID.createV1(raw, create(0x12, new Uint8Array(32)))));
 });
 
-test("the digest of a block under another hash function, or a part of it, is another member", () => {
+test("the digest of a block under another hash function, and a part of the digest, are different members", () => {
   const digest = new Uint8Array(64).fill(7);
   const set = new CidSet();
   set.add(CID.createV1(dagPb, create(0x12, digest.subarray(0, 32))));

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as dagCbor from "@ipld/dag-cbor";
 import { CID } from "multiformats/cid";
-import { canonicalCbor, cborLinks, decodeCbor, encodeCbor, member } from "#node/formats/dag_cbor/value.ts";
+import { cborLinks, decodeCbor, member } from "#node/formats/dag_cbor/value.ts";
+import { canonicalCbor, encodeCbor } from "#node/formats/dag_cbor/write.ts";
 import { writeJson } from "#node/formats/dag_json/write.ts";
 import { decodeValueSteps } from "#node/formats/ipld/js_codecs.ts";
 import { atOnce } from "#node/util/async/steps.ts";
@@ -46,7 +47,7 @@ const samples: readonly unknown[] = [
   Array.from({ length: 300 }, (_, at) => at * 1000),
 ];
 
-test("what the well-kept codec writes is canonical, and read and written back", () => {
+test("output of @ipld/dag-cbor is recognized as canonical and survives decoding and encoding", () => {
   for (const sample of samples) {
     const bytes = dagCbor.encode(sample);
     assert.equal(canonicalCbor(bytes).buffer, bytes.buffer, "the bytes themselves");
@@ -54,7 +55,7 @@ test("what the well-kept codec writes is canonical, and read and written back", 
   }
 });
 
-test("a program gets the same value of a strict node, which the library decodes, and of a lenient one", () => {
+test("a strict node, which the library decodes, and an equal lenient node give callers the same value", () => {
   const link = CID.createV1(dagCbor.code, other.multihash);
   const value = (hex: string) => atOnce(decodeValueSteps(link, unhex(hex)));
   for (const [strict, lenient] of [
@@ -72,12 +73,12 @@ test("a program gets the same value of a strict node, which the library decodes,
   assert.throws(() => value("c101"), /missing an unmarshaller for tag 1/);
 });
 
-test("links are found in the order in which they stand", () => {
+test("links are listed in the order in which the node contains them", () => {
   const bytes = dagCbor.encode({ a: [cid, { b: other }], c: cid });
   assert.deepEqual(cborLinks(bytes).map(String), [cid, other, cid].map(String));
 });
 
-/** Forms that others write, and the one that they become. */
+/** Encodings that other programs write, each with its canonical form. */
 const rewritten: Readonly<Record<string, string>> = {
   a2616201616101: "a2616101616201",
   a26262620161610a: "a261610a62626201",
@@ -98,12 +99,12 @@ const rewritten: Readonly<Record<string, string>> = {
   "62c328": "62c328",
 };
 
-test("other forms of the same value become the canonical one", () => {
+test("non-canonical encodings of a value are converted to the canonical one", () => {
   for (const [given, wanted] of Object.entries(rewritten))
     assert.equal(hex(canonicalCbor(unhex(given))), wanted, given);
 });
 
-/** As the reference says them; where it says nothing, what is missing is said. */
+/** Malformed input and the error text of go-ipfs; where go-ipfs has none, our own. */
 const refused: Readonly<Record<string, string>> = {
   "": "unexpected EOF",
   a1: "unexpected EOF",
@@ -138,26 +139,26 @@ const refused: Readonly<Record<string, string>> = {
   "3bffffffffffffffff": "cbor: negative integer out of rage of int64 type",
 };
 
-test("what is no CBOR is told as the reference tells it", () => {
+test("malformed CBOR is rejected with the error text of go-ipfs", () => {
   for (const [given, message] of Object.entries(refused)) {
     assert.throws(() => canonicalCbor(unhex(given)), { name: "NodeError", message }, given);
     assert.throws(() => cborLinks(unhex(given)), { name: "NodeError", message }, given);
   }
 });
 
-test("a text may come in any number of empty pieces", () => {
+test("a text may consist of any number of empty pieces", () => {
   const pieces = Buffer.concat([unhex("7f"), Buffer.alloc(1_000_000, 0x60), unhex("6161ff")]);
   assert.equal(hex(canonicalCbor(pieces)), "6161");
 });
 
-test("every cut of a node is refused", () => {
+test("a truncated node is rejected, whatever its length", () => {
   const bytes = dagCbor.encode(samples.at(-2));
   for (let length = 0; length < bytes.length; length += 1) {
     assert.throws(() => canonicalCbor(bytes.subarray(0, length)), /^NodeError: (unexpected EOF|link value)/);
   }
 });
 
-test("depth costs no stack, and has an end", () => {
+test("deeply nested values do not overflow the stack, and the depth is limited", () => {
   const nested = (levels: number) => Buffer.concat([Buffer.alloc(levels, 0x81), unhex("f6")]);
   const deep = nested(100_000);
   assert.equal(canonicalCbor(deep).length, deep.length);
@@ -168,7 +169,7 @@ test("depth costs no stack, and has an end", () => {
   assert.throws(() => writeJson(decodeCbor(deep)), /exceeded max depth$/);
 });
 
-test("keys of every spelling are keys and nothing else", () => {
+test("keys such as __proto__ are ordinary keys of a map", () => {
   const bytes = dagCbor.encode(JSON.parse('{"__proto__":{"x":1},"constructor":2,"10":3,"9":4}'));
   const value = decodeCbor(bytes);
   assert.equal(writeJson(value), '{"10":3,"9":4,"__proto__":{"x":1},"constructor":2}');
@@ -177,7 +178,7 @@ test("keys of every spelling are keys and nothing else", () => {
   assert.equal(({} as { x?: unknown }).x, undefined);
 });
 
-test("one step into a value", () => {
+test("member looks up one key or index in a value", () => {
   const value = decodeCbor(dagCbor.encode({ list: [1, "two"], text: "t", ü: null }));
   const list = member(value, "list");
   assert.equal(member(list, "0"), 1n);

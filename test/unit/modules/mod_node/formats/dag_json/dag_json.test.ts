@@ -3,7 +3,8 @@ import { test } from "node:test";
 import * as dagCbor from "@ipld/dag-cbor";
 import * as dagJson from "@ipld/dag-json";
 import { CID } from "multiformats/cid";
-import { decodeCbor, encodeCbor } from "#node/formats/dag_cbor/value.ts";
+import { decodeCbor } from "#node/formats/dag_cbor/value.ts";
+import { encodeCbor } from "#node/formats/dag_cbor/write.ts";
 import { readPbJson } from "#node/formats/dag_json/dag_pb_json.ts";
 import { readDagJson, readJson } from "#node/formats/dag_json/read.ts";
 import { writeDagJson, writeJson } from "#node/formats/dag_json/write.ts";
@@ -13,7 +14,7 @@ const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 const cid = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 const throughOlder = (json: string | Uint8Array) => writeJson(decodeCbor(encodeCbor(readJson(Buffer.from(json)))));
 
-/** What goes in, and what comes out after it was a CBOR node. */
+/** Input in the older form, and the output after conversion to CBOR and back. */
 const older: Readonly<Record<string, string>> = {
   '{"b":1,"a":[true,null,"x"]}': '{"a":[true,null,"x"],"b":1}',
   "123": "123",
@@ -37,12 +38,12 @@ const older: Readonly<Record<string, string>> = {
   '{"10":1,"9":2,"ü":3,"a":4}': '{"10":1,"9":2,"a":4,"ü":3}',
 };
 
-test("the older form makes numbers floats and takes links, and is printed as Go prints it", () => {
+test("the older form reads numbers as floats, accepts links, and is printed as Go prints it", () => {
   for (const [given, wanted] of Object.entries(older)) assert.equal(throughOlder(given), wanted, given);
   assert.equal(throughOlder(Buffer.from("22c3282fe282ff22", "hex")), '"\ufffd(/\ufffd\ufffd\ufffd"');
 });
 
-/** As the reference says them. */
+/** Malformed input, each with the error text of go-ipfs. */
 const refused: Readonly<Record<string, string>> = {
   "": "unexpected EOF",
   "{": "unexpected EOF",
@@ -63,14 +64,14 @@ const refused: Readonly<Record<string, string>> = {
   [`${'{"a":'.repeat(10_001)}1`]: "invalid character '{' exceeded max depth",
 };
 
-test("what is no node is told as the reference tells it", () => {
+test("malformed JSON is rejected with the error text of go-ipfs", () => {
   for (const [given, message] of Object.entries(refused)) {
     assert.throws(() => readJson(Buffer.from(given)), { name: "NodeError", message }, given.slice(0, 40));
   }
   assert.equal(throughOlder(`${"[".repeat(10_000)}${"]".repeat(10_000)}`).length, 20_000);
 });
 
-test("dag-json goes to CBOR and back as the well-kept codecs do it", () => {
+test("dag-json is converted to CBOR and back as the @ipld libraries do it", () => {
   const link = CID.parse(cid);
   const samples: readonly unknown[] = [
     { a: 1, b: -5, c: [link, new Uint8Array([1, 2, 255]), "ü<>&"], d: { e: null, f: true } },
@@ -91,20 +92,20 @@ test("dag-json goes to CBOR and back as the well-kept codecs do it", () => {
   }
 });
 
-test("dag-json keeps what the older form loses", () => {
+test("dag-json preserves floats, large integers and bytes, which the older form loses", () => {
   const json = '{"bytes":{"/":{"bytes":"aGk"}},"float":1.0,"int":18446744073709551615,"minus":-0.0}';
   assert.equal(text(writeDagJson(decodeCbor(encodeCbor(readDagJson(Buffer.from(json)))))), json);
   assert.equal(text(writeDagJson(readDagJson(Buffer.from('{"a":{"/":{"bytes":""}}}')))), '{"a":{"/":{"bytes":""}}}');
 });
 
-test("dag-json escapes what JSON demands and no more: its bytes make a CID", () => {
+test("dag-json escapes only the characters that JSON requires, because its bytes determine the CID", () => {
   const value = { "<&>": '\u2028\u2029\x7f\b\f\n"\\/', "\0": "ü😀" };
   const bytes = dagJson.encode(value);
   assert.equal(text(writeDagJson(readDagJson(bytes))), text(bytes));
   assert.equal(writeJson(readDagJson(Buffer.from('"<"'))), '"\\u003c"');
 });
 
-test("dag-json is strict", () => {
+test("dag-json rejects padding, repeated keys, trailing values, large integers and deep nesting", () => {
   const strict: Readonly<Record<string, RegExp>> = {
     '{"/":{"bytes":"aGk="}}': /not in base64 without padding/,
     '{"a":1,"a":2}': /repeated key "a"/,
@@ -118,7 +119,7 @@ test("dag-json is strict", () => {
   }
 });
 
-test("in dag-json, -0 is an integer, and a map with the key / that is neither link nor bytes is a map", () => {
+test("dag-json reads -0 as an integer, and a map with the key / that is neither a link nor bytes as a map", () => {
   assert.equal(readDagJson(Buffer.from("-0")), 0n);
   assert.ok(Object.is(readDagJson(Buffer.from("-0.0")), -0));
   for (const given of ['{"/":1}', '{"/":{"bytes":1}}', '{"/":{"bytes":"aGk","x":1}}']) {
@@ -141,7 +142,7 @@ test("dag-pb nodes are read from JSON", () => {
   assert.deepEqual(atOnce(readPbJson(Buffer.from("null"))), { data: undefined, links: [] });
 });
 
-/** As the reference says them. */
+/** Malformed input, each with the error text of go-ipfs. */
 const badPb: Readonly<Record<string, string>> = {
   "": "unexpected end of JSON input",
   "1": 'json: cannot unmarshal number into Go value of type struct { Data []uint8 "json:\\"data\\""; Links []*format.Link "json:\\"links\\"" }',
@@ -166,7 +167,7 @@ const badPb: Readonly<Record<string, string>> = {
   '{"links":[{}]}': "link hash #0 is not valid multihash. cid too short",
 };
 
-test("what is no dag-pb node is told as the reference tells it", () => {
+test("malformed dag-pb JSON is rejected with the error text of go-ipfs", () => {
   for (const [given, message] of Object.entries(badPb)) {
     assert.throws(() => atOnce(readPbJson(Buffer.from(given))), { name: "NodeError", message }, given);
   }

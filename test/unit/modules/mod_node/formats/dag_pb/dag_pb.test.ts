@@ -19,7 +19,7 @@ const sha256 = hashNamed("sha2-256") as NonNullable<ReturnType<typeof hashNamed>
 const cidOf = async (text: string) => CID.createV0((await multihash(sha256, Buffer.from(text))) as never);
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 
-test("a node is written as the well-kept codec writes it", async () => {
+test("a node is encoded as @ipld/dag-pb encodes it", async () => {
   const cid = await cidOf("child");
   const links: PbLink[] = [
     { name: "b", size: 2 ** 40, cid: cid.toV1() },
@@ -33,13 +33,13 @@ test("a node is written as the well-kept codec writes it", async () => {
   assert.equal(hex(encodePb({ data, links })), hex(expected));
 });
 
-test("an empty node has no bytes, and empty data is no data", () => {
+test("an empty node has no bytes, and empty data is omitted", () => {
   assert.equal(encodePb({ data: undefined, links: [] }).length, 0);
   assert.equal(encodePb({ data: new Uint8Array(), links: [] }).length, 0);
   assert.deepEqual(decodePb(new Uint8Array()), { data: undefined, links: [] });
 });
 
-test("what was written is read back, links in order of their names", async () => {
+test("an encoded node is decoded again, with its links sorted by name", async () => {
   const cid = await cidOf("x");
   const names = ["b", "", "aa", "a", "\u{10000}", "\uffff"];
   const node = decodePb(encodePb({ data: Buffer.from("d"), links: names.map((name, size) => ({ name, size, cid })) }));
@@ -50,13 +50,13 @@ test("what was written is read back, links in order of their names", async () =>
   assert.equal(Buffer.from(node.data ?? []).toString(), "d");
 });
 
-test("names order as their bytes do", () => {
+test("names are sorted by their bytes", () => {
   const names = ["\u{10FFFF}", "\uD7FF", "\uE000", "é", "e", "", "ee", "\uffff", "a\u{10000}", "a\uffff"];
   const bytewise = names.toSorted((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
   assert.deepEqual(names.toSorted(compareNames), bytewise);
 });
 
-test("data before links and links out of order are read all the same", async () => {
+test("a node with data before links, or with unsorted links, is read as well", async () => {
   const cid = await cidOf("x");
   const link = (name: string) => {
     const whole = encodePb({ data: undefined, links: [{ name, size: 1, cid }] });
@@ -71,7 +71,7 @@ test("data before links and links out of order are read all the same", async () 
   assert.deepEqual([...(node.data ?? [])], [7]);
 });
 
-test("broken messages are refused, whatever is broken, and never read past their end", async () => {
+test("truncated and malformed messages throw a NodeError and are never read past their end", async () => {
   const cid = await cidOf("x");
   const whole = encodePb({ data: Buffer.from("data"), links: [{ name: "name", size: 1, cid }] });
   for (let length = 1; length < whole.length; length += 1) {
@@ -86,7 +86,7 @@ test("broken messages are refused, whatever is broken, and never read past their
   assert.throws(() => decodePb(Buffer.from([0x0a, ...Array(11).fill(0xff)])), NodeError);
 });
 
-/** What comes of it: CIDs, or the reason. */
+/** Returns the CIDs as text, or the error text. */
 function outcome(links: () => readonly CID[]): string {
   try {
     return links().join();
@@ -96,7 +96,7 @@ function outcome(links: () => readonly CID[]): string {
   }
 }
 
-test("a node in canonical form is read as any other, whatever is changed in its bytes", async () => {
+test("the fast reader and the full decoder agree on a node, whichever byte of it changes", async () => {
   const [cid] = await Promise.all(["a"].map(cidOf));
   const names = ["", "a", "a name of more than sixteen", "ü", "\ufeffx", "\u{1f600}"];
   const links = names.map((name, at) => ({
@@ -136,12 +136,12 @@ test("a node in canonical form is read as any other, whatever is changed in its 
   }
 });
 
-test("links alone are those of the whole node, whatever is changed in its bytes", async () => {
+test("reading only the links gives the links of the whole node, whichever byte of it changes", async () => {
   const cids = await Promise.all(["a", "b", "c", "d"].map(cidOf));
   const links = cids.map((cid, at) => ({ name: `n${at}`, size: 10 ** (at * 4), cid: at % 2 === 0 ? cid : cid.toV1() }));
   const node = encodePb({ data: Buffer.from("some data"), links });
   assert.equal(pbLinks(node).join(), cids.map((cid, at) => (at % 2 === 0 ? cid : cid.toV1())).join());
-  // The second link before the first, and data before both.
+  // A node with the second link before the first, and the data before both.
   const first = node.indexOf(0x12, 2 + (node[1] as number));
   const swapped = Buffer.concat([node.subarray(first), node.subarray(0, first)]);
   const changed = [new Uint8Array(), swapped, ...Array.from(node, (_, length) => node.subarray(0, length))];

@@ -29,7 +29,7 @@ const entries = [
   { name: "to", type: "symlink" as const, linkname: `${long}${long}` },
 ];
 
-test("what the well-kept library packs is read, however it is cut into pieces", async () => {
+test("archives of tar-stream are read, whatever the size of the pieces in which they arrive", async () => {
   const archive = await packed(entries);
   for (const size of [1, 511, 512, 1000, archive.length]) {
     const found = await read(archive, size);
@@ -54,7 +54,7 @@ test("what the well-kept library packs is read, however it is cut into pieces", 
   }
 });
 
-test("headers are written so that they read the same", async () => {
+test("a header that is written and read again is the same", async () => {
   const base = { ...plainHeader("0", "name"), mtime: { seconds: 1600000000, nanoseconds: 0 }, mode: 0o644 };
   const headers: TarHeader[] = [
     base,
@@ -72,13 +72,13 @@ test("headers are written so that they read the same", async () => {
     const { records: _, format: __, ...rest } = found;
     const { records: ___, format: ____, ...wanted } = header;
     assert.deepEqual(rest, wanted);
-    // And once more: from then on nothing changes.
+    // Writing a second time must change nothing.
     const again = writeHeader(found);
     assert.deepEqual(writeHeader(headerOf(await read(again))), again);
   }
 });
 
-test("an entry's header is that of writeHeader, whatever stood in the block before", () => {
+test("writeEntry returns the header of writeHeader, whatever the block contained before", () => {
   const at = (seconds: number, nanoseconds = 0) => ({ seconds, nanoseconds });
   const file: PlainEntry = { type: "0", name: "d/a", linkname: "", mode: 0o644, size: 4096, mtime: at(1_700_000_000) };
   const entries: readonly PlainEntry[] = [
@@ -99,7 +99,7 @@ test("an entry's header is that of writeHeader, whatever stood in the block befo
   }
 });
 
-test("a time that the field of an entry does not hold exactly has a record of its own", async () => {
+test("a time that does not fit into the field of an entry gets a PAX record", async () => {
   const entry = { type: "0", name: "a", linkname: "", mode: 0o644, size: 0 } as const;
   for (const mtime of [
     { seconds: 1_600_000_001, nanoseconds: 7 },
@@ -114,7 +114,7 @@ test("a time that the field of an entry does not hold exactly has a record of it
 
 const headerOf = ([first]: readonly { header: TarHeader }[]) => (first as { header: TarHeader }).header;
 
-test("what no format can say is refused with the reasons", () => {
+test("a header that no format can express is rejected with the reasons", () => {
   const bad = (change: Partial<TarHeader>) => () => writeHeader({ ...plainHeader("0", "n"), ...change });
   assert.throws(bad({ name: "n/" }), {
     message: "archive/tar: cannot encode header: filename may not have trailing slash",
@@ -126,7 +126,7 @@ test("what no format can say is refused with the reasons", () => {
   assert.throws(bad({ records: new Map([["path", "a\0"]]), name: "a\0" }), /invalid PAX record/);
 });
 
-test("an archive that is cut is refused, but for its end", async () => {
+test("a truncated archive is rejected unless only its end is missing", async () => {
   const archive = await packed([{ name: "a", body: "content" }]);
   const whole = 512 + "content".length;
   for (let length = 1; length < archive.length; length += 1) {
@@ -138,7 +138,7 @@ test("an archive that is cut is refused, but for its end", async () => {
   assert.deepEqual(await read(new Uint8Array()), []);
 });
 
-test("what is no archive is told as Go tells it", async () => {
+test("bytes that are not a tar archive are rejected with the error text of Go", async () => {
   const header = Buffer.from(writeHeader({ ...plainHeader("0", "a"), size: 3 }));
   const changed = Buffer.from(header);
   changed[0] = 0x62;
@@ -150,13 +150,13 @@ test("what is no archive is told as Go tells it", async () => {
   assert.throws(() => readHeader(Buffer.alloc(512)), { message: "archive/tar: invalid tar header" });
 });
 
-test("hostile headers end in a sentence", async () => {
+test("hostile headers are rejected with an error", async () => {
   const after = (...parts: Uint8Array[]) => read(Buffer.concat([...parts, writeHeader(plainHeader("0", "a"))]));
   const bad = { message: "archive/tar: invalid tar header" };
   await assert.rejects(after(entry("x", "5 a=\n junk")), bad);
   await assert.rejects(after(entry("x", "99 a=b\n")), bad);
   await assert.rejects(after(entry("x", "0 a=b\n")), bad);
-  // Without a blank behind the last line: once read for ever.
+  // The last line has no space. This case once caused an endless loop.
   await assert.rejects(after(entry("x", "6 a=b\n\0\0")), bad);
   await assert.rejects(after(entry("x", "11 size=-x\n")), bad);
   await assert.rejects(after(entry("x", "12 size=-99\n")), bad);

@@ -13,7 +13,7 @@ interface Case {
 const fixtures = new URL("../../../../../fixtures/vectors/", import.meta.url);
 const read = (name: string) => JSON.parse(readFileSync(new URL(name, fixtures), "utf8"));
 
-/** Lengths of chunks when the bytes come in pieces of `piece`. */
+/** Lengths of the chunks if the bytes arrive in pieces of `piece` bytes. */
 function cutUp(chunker: string, bytes: Uint8Array, piece: number): number[] {
   const cutter = parseChunker(chunker)();
   const lengths: number[] = [];
@@ -31,31 +31,31 @@ function cutUp(chunker: string, bytes: Uint8Array, piece: number): number[] {
   return lengths;
 }
 
-test("the random stream of the known answers is reproduced", () => {
+test("goRandom reproduces the random stream of Go that the expected sizes are based on", () => {
   for (const { seed, first16hex } of read("go-math-rand.json").check) {
     assert.equal(goRandom(16, seed).toString("hex"), first16hex);
   }
 });
 
-describe("boundaries are the reference's, however the bytes come", () => {
+describe("chunkers cut where go-ipfs cuts, whatever the size of the pieces in which bytes arrive", () => {
   for (const { chunker, content, chunkSizes } of read("chunkers-derived.json").cases as Case[]) {
     const bytes = goRandom(content.goRandom.size, content.goRandom.seed);
     for (const piece of [65_536, 1_000_003, 777]) {
       test(`${chunker} in pieces of ${piece}`, () => assert.deepEqual(cutUp(chunker, bytes, piece), chunkSizes));
     }
   }
-  test("size-N cuts evenly, the rest is the last chunk", () => {
+  test("size-N cuts equal chunks, and the last chunk has the rest", () => {
     assert.deepEqual(cutUp("size-1000", new Uint8Array(3500), 300), [1000, 1000, 1000, 500]);
     assert.deepEqual(cutUp("size-1000-7", new Uint8Array(1000), 300), [1000]);
   });
 });
 
-describe("every chunker comes to the end of the file", () => {
+describe("the chunks of every chunker add up to the file", () => {
   const averages = Array.from({ length: 65 }, (_, average) => `rabin-${average}`);
   const triples = ["rabin-16-17-18", "rabin-16-17-1000", "rabin-16-300-301", "rabin-47-48-49", "rabin-16-1024-1048576"];
   const others = ["size-1", "size-2", "size-1048576", "buzhash", "rabin", "rabin-1000", "default", ""];
   for (const text of [...averages, ...triples, ...others]) {
-    test(`${text || "no text"} makes chunks that join to the file, and no empty chunk`, () => {
+    test(`${text || "no text"} makes chunks that add up to the file, and no empty chunk`, () => {
       for (const size of [0, 1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 1000, 5003]) {
         for (const piece of [1, 7, 64, 10_000]) {
           const lengths = cutUp(text, goRandom(size, size), piece);
@@ -73,7 +73,7 @@ describe("every chunker comes to the end of the file", () => {
   }
 });
 
-describe("an average whose third is below the window makes one chunk of the file, as in the reference", () => {
+describe("rabin with an average below 48 makes one chunk of the whole file, as in go-ipfs", () => {
   for (const average of [0, 1, 2, 3, 4, 16, 32, 47]) {
     test(`rabin-${average}`, () => {
       assert.deepEqual(cutUp(`rabin-${average}`, goRandom(20_000, 1), 777), [20_000]);
@@ -86,10 +86,10 @@ describe("an average whose third is below the window makes one chunk of the file
       });
     });
   }
-  test("rabin-48 cuts", () => assert.ok(cutUp("rabin-48", goRandom(20_000, 1), 777).length > 100));
+  test("rabin-48 makes many chunks", () => assert.ok(cutUp("rabin-48", goRandom(20_000, 1), 777).length > 100));
 });
 
-describe("texts that name no chunker are refused with the reference's reason", () => {
+describe("invalid chunker options are rejected with the error text of go-ipfs", () => {
   const refused: Record<string, string> = {
     "size-0": "chunker size must be greater than 0",
     "size-1048577": "chunker parameters may not exceed the maximum chunk size of 1048576",

@@ -141,7 +141,7 @@ test("an error about a damaged Pebble names the file, and nothing is changed", a
     const before = await filesOf(repo);
     const refusal = {
       code: "DATABASE_DAMAGED",
-      message: new RegExp(`what Kubo has pinned .*${name}.*let Kubo 0.43 open`),
+      message: new RegExp(`the pins of Kubo .*${name}.*let Kubo 0.43 open`),
     };
     await assert.rejects(
       opened(repo, async () => {}),

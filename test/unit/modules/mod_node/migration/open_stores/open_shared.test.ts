@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { createNode, type Node, nodeMetrics, retryAfter } from "#node/index.ts";
 import { S3Server } from "#test/support/engines/s3_server.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
-import { MountPlace, skip } from "../../mount/support.ts";
+import { MountFixture, skip } from "../../mount/support.ts";
 
 async function text(bytes: AsyncIterable<Uint8Array>): Promise<string> {
   const parts: Uint8Array[] = [];
@@ -72,7 +72,7 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
     skip,
   }, async (t) => {
     const { settings } = await sharedStore();
-    await using sandbox = await MountPlace.make();
+    await using sandbox = await MountFixture.make();
     const mount = async () => (await sandbox.open({ store: settings })).mounts.mount(sandbox);
     await mount();
     await sandbox.shell("mkdir ipns/local/d; echo kept > ipns/local/d/file");

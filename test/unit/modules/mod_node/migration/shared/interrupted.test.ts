@@ -56,7 +56,7 @@ test("a killed migration continues in both directions, and its result does not c
   await node.close();
   assert.match(notices.join("\n"), /^only a part of the repo .+\/repo is in the shared store/m);
   const shownStat = await sandbox.does(["store", "stat", "--settings", file]);
-  assert.match(shownStat, /^Only a part of the repo .+\/repo was copied here: modhost node migrate goes on$/m);
+  assert.match(shownStat, /^Only a part of the repo .+\/repo was copied here: run modhost node migrate again$/m);
   const done = await sandbox.does(["migrate", "repo", "shared", "--settings", file]);
   assert.match(done, /^\d+ blocks \(.+\), 3 pins, \d names, 1 key copied to the shared store$/m);
   const all = await objectsOf(settings);

@@ -5,7 +5,7 @@ import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 
 const mebibyte = 2 ** 20;
 
-test("all who wait for room go on when there is some, in the order of their pieces", { timeout: 300_000 }, async () => {
+test("writers that wait for room continue in the order of their pieces", { timeout: 300_000 }, async () => {
   const begin = Promise.withResolvers<void>();
   const taken: number[] = [];
   const writing = new SequentialWrite(5, new BufferPool(), async (content) => {
@@ -24,7 +24,7 @@ test("all who wait for room go on when there is some, in the order of their piec
   );
 });
 
-test("who waits for room is told when the writing fails", { timeout: 300_000 }, async () => {
+test("writers that wait for room get the failure of the write", { timeout: 300_000 }, async () => {
   const begin = Promise.withResolvers<void>();
   const writing = new SequentialWrite(0, new BufferPool(), async () => {
     await begin.promise;
@@ -32,9 +32,9 @@ test("who waits for room is told when the writing fails", { timeout: 300_000 }, 
   });
   const putting = Array.from({ length: 8 }, () => writing.put(new Uint8Array(mebibyte)));
   begin.resolve();
-  const told = await Promise.allSettled(putting);
+  const outcomes = await Promise.allSettled(putting);
   assert.deepEqual(
-    told.map(({ status }) => status),
+    outcomes.map(({ status }) => status),
     [...Array(4).fill("fulfilled"), ...Array(4).fill("rejected")],
   );
   await assert.rejects(writing.put(new Uint8Array(1)), /no room/);

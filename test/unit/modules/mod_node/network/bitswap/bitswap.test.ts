@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { CID } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
-import { NodeError } from "#node/util/errors.ts";
+import { failure, type NodeError } from "#node/util/errors.ts";
 import { blockOf, connect, peer, someBlocks, until } from "./support.ts";
 
 test("blocks are fetched from a connected peer and stored, and the ledgers of both sides agree", async (t) => {
@@ -33,7 +33,7 @@ test("blocks are fetched from a connected peer and stored, and the ledgers of bo
     malformedMessages: 0,
   });
   assert.ok(messagesReceived > 0);
-  await until(() => a.bitswap.stat().blocksSent === blocks.length, "the other side counts what was taken");
+  await until(() => a.bitswap.stat().blocksSent === blocks.length, "the other side has counted the blocks");
   const given = a.bitswap.stat();
   assert.equal(given.dataSent, bytes);
   assert.deepEqual(b.bitswap.ledger(a.id), {
@@ -95,7 +95,7 @@ test("storing a block here resolves its fetch and cancels the want", async (t) =
   await until(() => a.bitswap.wantlist(b.id).length === 1, "the want is known");
   await b.blocks.put([block]);
   assert.ok(Buffer.compare(await waiting, block.bytes) === 0);
-  await until(() => a.bitswap.wantlist(b.id).length === 0, "the want is taken back");
+  await until(() => a.bitswap.wantlist(b.id).length === 0, "the want is cancelled");
   assert.equal(b.bitswap.stat().blocksReceived, 0);
 });
 
@@ -108,9 +108,10 @@ test("a want is cancelled when its last caller aborts, and the error says what w
   const first = b.blocks.get(block.cid, { signal: one.signal });
   const second = b.blocks.get(block.cid, { signal: two.signal });
   await until(() => a.bitswap.wantlist(b.id).length === 1, "the want is known");
-  one.abort(new NodeError("context deadline exceeded"));
+  one.abort(failure("DEADLINE_EXCEEDED"));
   await assert.rejects(first, (error: Error) => {
     assert.equal(error.message, "context deadline exceeded");
+    assert.equal((error as NodeError).code, "DEADLINE_EXCEEDED");
     assert.match(String(error.cause), /did not arrive: 1 peers were asked/);
     return true;
   });
@@ -118,7 +119,7 @@ test("a want is cancelled when its last caller aborts, and the error says what w
   two.abort();
   await assert.rejects(second, { name: "AbortError" });
   assert.equal(b.bitswap.wantlist().length, 0);
-  await until(() => a.bitswap.wantlist(b.id).length === 0, "the want is taken back");
+  await until(() => a.bitswap.wantlist(b.id).length === 0, "the want is cancelled");
 });
 
 test("a peer that connects later gets the wantlist", async (t) => {
@@ -135,7 +136,7 @@ test("blocks that two peers have are sent by both, each block once", async (t) =
   const blocks = someBlocks(100, 100_000);
   await Promise.all([a.blocks.put(blocks), b.blocks.put(blocks)]);
   await Promise.all([connect(c, a), connect(c, b)]);
-  await until(() => c.bitswap.stat().peers.length === 2, "both are known");
+  await until(() => c.bitswap.stat().peers.length === 2, "both peers are known");
   const { signal } = new AbortController();
   await Promise.all(blocks.map(({ cid }) => c.blocks.get(cid, { signal })));
   const { blocksReceived, dupBlksReceived } = c.bitswap.stat();

@@ -10,7 +10,7 @@ const order = (name: string, priority: number): PeerWant => {
 };
 
 suite("wants of a peer", () => {
-  test("are taken by priority, then in the order of arrival, up to one message", () => {
+  test("wants of a peer are taken by priority, then in the order of arrival, up to one message", () => {
     const orders = new PeerWantlist();
     for (const [name, priority] of [
       ["a", 1],
@@ -40,7 +40,7 @@ suite("wants of a peer", () => {
     assert.equal(orders.size, 4);
   });
 
-  test("are not taken after their removal", () => {
+  test("wants of a peer are not taken after their removal", () => {
     const orders = new PeerWantlist();
     const one = order("one", 1);
     const two = order("two", 1);

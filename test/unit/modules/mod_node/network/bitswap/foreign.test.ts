@@ -52,7 +52,7 @@ for (const [name, count, size] of cases) {
     for (const { cid, bytes } of theirs) await other.blockstore.put(cid as never, bytes);
     await node.blocks.put(ours);
     await connect(node, other);
-    await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+    await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
     const signal = AbortSignal.timeout(60_000);
     const got = await Promise.all(theirs.map(({ cid }) => node.blocks.get(cid, { signal })));
     for (const [at, { bytes }] of theirs.entries()) assert.ok(Buffer.compare(bytes, got[at] as Uint8Array) === 0);
@@ -66,7 +66,7 @@ for (const [name, count, size] of cases) {
 test("Helia gets blocks that are stored later, and DONT_HAVE for missing ones", async (t) => {
   const [node, other] = await Promise.all([peer(t), helia(t)]);
   await connect(other, node);
-  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
   const block = blockOf(randomBytes(20_000));
   const got = other.bitswap.want(block.cid as never, { signal: AbortSignal.timeout(60_000) });
   await until(() => node.bitswap.wantlist(other.libp2p.peerId).length === 1, "the want is known");
@@ -117,7 +117,7 @@ test("blocks cross both ways with go-ipfs, and the ledgers of both agree", {
     .split("\n")
     .map((text) => CID.parse(text));
   await node.libp2p.dial(multiaddr(go.address));
-  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
   const signal = AbortSignal.timeout(60_000);
   const got = await Promise.all(cids.map((cid) => node.blocks.get(cid, { signal })));
   const total = got.reduce((sum, { length }) => sum + length, 0);

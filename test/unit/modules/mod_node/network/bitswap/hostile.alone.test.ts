@@ -26,20 +26,20 @@ const isConnected = (node: Peer, other: { readonly id: Peer["id"] }) => node.lib
 test("malformed frames reset the stream, and a peer that repeats them is disconnected", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
-  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
   for (let round = 0; round < 20 && isConnected(node, bad); round += 1) {
     const stream = await bad.stream().catch(() => undefined);
     if (stream === undefined) break;
     stream.send(Buffer.concat([Buffer.from([100]), Buffer.alloc(100, 0xff)]));
     await until(() => stream.status !== "open", "the stream is reset");
   }
-  await until(() => !isConnected(node, bad), "it is disconnected");
+  await until(() => !isConnected(node, bad), "the peer is disconnected");
   assert.ok(node.bitswap.stat().malformedMessages >= 4);
   assert.deepEqual(node.bitswap.stat().peers, []);
   await stillServes(t, node);
 });
 
-test("a message beyond the bound is refused before it is received", async (t) => {
+test("a message over the size limit is refused before it is received", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
   const stream = await bad.stream();
@@ -64,14 +64,14 @@ test("incomplete messages are buffered up to a limit", async (t) => {
     length >> 21,
   );
   for (const stream of streams) stream.send(Buffer.concat([head, randomBytes(100)]));
-  await until(() => streams.some(({ status }) => status !== "open"), "some are reset");
+  await until(() => streams.some(({ status }) => status !== "open"), "some streams are reset");
   await stillServes(t, node);
 });
 
 test("wrong blocks are dropped and counted, and a peer that repeats them is disconnected", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
-  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
   const [block] = someBlocks(1, 1000) as [SomeBlock];
   const got = node.blocks.get(block.cid);
   await bad.entry(isFor(block));
@@ -80,11 +80,11 @@ test("wrong blocks are dropped and counted, and a peer that repeats them is disc
     data: randomBytes(1000),
   });
   await bad.say({ blocks: [wrong()] });
-  await until(() => node.bitswap.stat().unwantedBlocksReceived === 1, "it is counted");
+  await until(() => node.bitswap.stat().unwantedBlocksReceived === 1, "the block is counted");
   assert.equal(node.bitswap.wantlist().length, 1);
   assert.equal((await node.blocks.store.stat()).blocks, 0);
   await bad.say({ blocks: Array.from({ length: 40 }, wrong) });
-  await until(() => !isConnected(node, bad), "it is disconnected");
+  await until(() => !isConnected(node, bad), "the peer is disconnected");
   const { blocksReceived, dataReceived, unwantedBlocksReceived, dupBlksReceived } = node.bitswap.stat();
   assert.deepEqual([blocksReceived, dataReceived, unwantedBlocksReceived, dupBlksReceived], [41, 41_000, 41, 0]);
 
@@ -100,8 +100,8 @@ test("unwanted blocks are not stored, and those stored already count as duplicat
   const [here, unasked] = someBlocks(2, 2000) as [SomeBlock, SomeBlock];
   await node.blocks.put([here]);
   await other.give(here, unasked);
-  await until(() => node.bitswap.stat().blocksReceived === 2, "both have come");
-  await until(() => node.bitswap.stat().unwantedBlocksReceived === 1, "one is unwanted");
+  await until(() => node.bitswap.stat().blocksReceived === 2, "both blocks have arrived");
+  await until(() => node.bitswap.stat().unwantedBlocksReceived === 1, "one block is unwanted");
   assert.equal(node.bitswap.stat().dupBlksReceived, 1);
   assert.equal(node.bitswap.stat().dupDataReceived, 2000);
   assert.ok(!(await node.blocks.has(unasked.cid)));
@@ -111,7 +111,7 @@ test("unwanted blocks are not stored, and those stored already count as duplicat
 test("a block that arrives after its cancel is no fault", async (t) => {
   const [node, slow] = await Promise.all([peer(t), puppet(t)]);
   await slow.join(node);
-  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
   const blocks = someBlocks(60, 2000);
   const controller = new AbortController();
   const calls = blocks.map(({ cid }) => node.blocks.get(cid, { signal: controller.signal }).catch(() => undefined));
@@ -119,7 +119,7 @@ test("a block that arrives after its cancel is no fault", async (t) => {
   controller.abort();
   await Promise.all(calls);
   await slow.give(...blocks);
-  await until(() => node.bitswap.stat().blocksReceived === 60, "all have come");
+  await until(() => node.bitswap.stat().blocksReceived === 60, "everything has arrived");
   assert.ok(isConnected(node, slow));
   assert.equal((await node.blocks.store.stat()).blocks, 0);
 });
@@ -127,7 +127,7 @@ test("a block that arrives after its cancel is no fault", async (t) => {
 test("a stream that is reset within a block loses only that block", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
-  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
   const [block] = someBlocks(1, 500_000) as [SomeBlock];
   const got = node.blocks.get(block.cid);
   await bad.entry(isFor(block));
@@ -169,15 +169,15 @@ test("300,000 wants are refused and counted above the limit, in limited memory",
       return { ...wantOf({ cid, bytes }), cid: bytes, sendDontHave: sent === 0 };
     });
     const frame = Buffer.concat(encodeMessage({ full: false, entries, blocks: [], presences: [], pendingBytes: 0 }));
-    if (!stream.send(frame)) await until(() => !stream.writableNeedsDrain, "there is room");
+    if (!stream.send(frame)) await until(() => !stream.writableNeedsDrain, "the stream accepts more data");
   }
-  await until(() => node.bitswap.stat().wantsRefused >= total - 500, "all have come");
+  await until(() => node.bitswap.stat().wantsRefused >= total - 500, "everything has arrived");
   assert.equal(node.bitswap.wantlist(bad.id).length, 500);
   assert.equal(node.bitswap.stat().wantsRefused, total - 500);
   const grown = (await heapUsed()) - before;
   assert.ok(grown < 10e6, `${grown} bytes`);
-  await until(() => bad.heard.length > 0, "it is told");
-  assert.ok(bad.heard.every(({ presences }) => presences.every(({ have }) => !have)));
+  await until(() => bad.received.length > 0, "the peer gets a message");
+  assert.ok(bad.received.every(({ presences }) => presences.every(({ have }) => !have)));
   await stillServes(t, node);
 });
 
@@ -201,13 +201,13 @@ test("repeated wants are looked up a few at a time, and get responses", async (t
   await bad.join(node);
   const entries = Array.from({ length: 16_384 }, (_, at) => wantOf(wanted[at % wanted.length] as SomeBlock));
   for (let round = 0; round < 10; round += 1) await bad.say({ entries });
-  await until(() => node.bitswap.stat().messagesReceived === 10, "all have come");
+  await until(() => node.bitswap.stat().messagesReceived === 10, "everything has arrived");
   assert.equal(node.bitswap.wantlist(bad.id).length, wanted.length);
   assert.ok(most > 0 && most <= 512, `${most} at a time`);
   gate.resolve();
   await bad.parcel(here.bytes);
-  const missing = () => new Set(bad.heard.flatMap(({ presences }) => presences.map(({ cid }) => `${cid}`))).size;
-  await until(() => missing() === wanted.length - 1, "all others are answered");
+  const missing = () => new Set(bad.received.flatMap(({ presences }) => presences.map(({ cid }) => `${cid}`))).size;
+  await until(() => missing() === wanted.length - 1, "all other wants have a response");
   assert.ok(most <= 512, `${most} at a time`);
 });
 
@@ -218,7 +218,7 @@ test("a want-have becomes a want-block even when the wantlist is full", async (t
   await other.say({ entries: [wantOf(wanted, { have: true })] });
   assert.equal(await other.presence(wanted.cid), false);
   await other.say({ entries: [wantOf(further), wantOf(wanted)] });
-  await until(() => node.bitswap.stat().wantsRefused === 1, "the one beyond is refused");
+  await until(() => node.bitswap.stat().wantsRefused === 1, "the want above the limit is refused");
   await node.blocks.put([wanted]);
   await other.parcel(wanted.bytes);
 });
@@ -261,7 +261,7 @@ async function greedy(
     const stream = await bad.dialProtocol(node.id, protocols[0]);
     for (const piece of encodeMessage({ ...rest, entries: blocks.map((block) => wantOf(block)) })) stream.send(piece);
   }
-  await until(() => node.bitswap.stat().messagesReceived === count, "all have asked");
+  await until(() => node.bitswap.stat().messagesReceived === count, "all peers have sent their wants");
   return all;
 }
 
@@ -269,7 +269,7 @@ test("peers that want much and never read occupy only their share, and are dropp
   const node = await peer(t, { maxBytesInFlight: 4 * 1024 * 1024, timeoutMs: 2000 });
   const all = await greedy(t, node, someBlocks(40, 500_000), 6, (stream) => stream.pause());
   await stillServes(t, node);
-  await until(() => all.every(({ peerId }) => node.bitswap.wantlist(peerId).length === 0), "all are given up");
+  await until(() => all.every(({ peerId }) => node.bitswap.wantlist(peerId).length === 0), "all peers are dropped");
   await stillServes(t, node);
 });
 
@@ -327,7 +327,7 @@ test("peers that connect and disconnect at once leave nothing behind", async (t)
     await Promise.all(bad.map(async (each) => each.say({ entries: [wantOf(block)] }).catch(() => {})));
     await Promise.all(bad.map((each) => each.libp2p.stop()));
   }
-  await until(() => node.bitswap.stat().peers.length === 0, "nobody is left");
+  await until(() => node.bitswap.stat().peers.length === 0, "no peer is left");
   await stillServes(t, node);
   controller.abort();
   await waiting;

@@ -33,7 +33,7 @@ async function paused(t: TestContext) {
     for (const piece of encodeMessage({ ...silent, blocks })) far.send(piece);
   };
   for (let number = 0; number < 3; number += 1) say(size);
-  await until(() => near.readStatus === "paused", "no more is read");
+  await until(() => near.readStatus === "paused", "reading is paused");
   assert.equal(brought.length, 3);
   say(1000);
   return { far, near, inbound, brought, goOn };
@@ -46,19 +46,19 @@ test("buffered data of a paused stream is read even if its peer closes it meanwh
   const closed = once(near, "close");
   await Promise.all([closed, far.close()]);
   goOn();
-  await until(() => brought.length === 4, "the last message is heard");
+  await until(() => brought.length === 4, "the last message has arrived");
   assert.deepEqual(brought, all);
 });
 
 test("buffered data of a paused stream is read even if its peer resets it meanwhile", async (t) => {
   const { far, near, brought, goOn } = await paused(t);
-  await until(() => far.writeBufferLength === 0, "it is sent");
-  await until(() => near.readBufferLength > 1000, "it has come");
+  await until(() => far.writeBufferLength === 0, "everything is sent");
+  await until(() => near.readBufferLength > 1000, "the data has arrived");
   const closed = once(near, "close");
   far.abort(new Error("enough"));
   await closed;
   goOn();
-  await until(() => brought.length === 4, "the last message is heard");
+  await until(() => brought.length === 4, "the last message has arrived");
   assert.deepEqual(brought, all);
 });
 

@@ -16,12 +16,12 @@ function read(frame: Uint8Array, step: number): Uint8Array[] {
   const frames = new FrameReader(1024 * 1024, new BufferPool());
   const whole: Uint8Array[] = [];
   for (let at = 0; at < frame.length; at += step) whole.push(...frames.read(frame.subarray(at, at + step)));
-  assert.equal(frames.heldBytes, 0);
+  assert.equal(frames.bufferedBytes, 0);
   return whole;
 }
 
 suite("messages", () => {
-  test("have the bytes of the specification", () => {
+  test("messages have the bytes of the specification", () => {
     const cid = Buffer.from("01551220aa", "hex");
     const message: Message = {
       full: true,
@@ -52,7 +52,7 @@ suite("messages", () => {
     });
   });
 
-  test("contain a wantlist even if they are empty", () => {
+  test("messages contain a wantlist even if they are empty", () => {
     assert.equal(bytesOf(none).toString("hex"), "020a00");
   });
 
@@ -69,7 +69,7 @@ suite("messages", () => {
     assert.equal(decodeMessage(later).full, true);
   });
 
-  test("are refused if they are malformed", () => {
+  test("malformed messages are refused", () => {
     for (const hex of ["0aff01", "1a05", "0b", "0a030a05", "ffffffffffffffffffff01"]) {
       assert.throws(() => decodeMessage(Buffer.from(hex, "hex")), hex);
     }
@@ -102,19 +102,19 @@ suite("frames", () => {
   const stream = Buffer.concat(messages.flatMap((message) => [lengthOf(message.length), message]));
 
   for (const step of [1, 7, 1000, 65_536, 1 << 20]) {
-    test(`are found in chunks of ${step} bytes`, () => {
+    test(`frames are found in chunks of ${step} bytes`, () => {
       const whole = read(stream, step);
       assert.equal(whole.length, messages.length);
       for (const [at, message] of messages.entries()) assert.ok(Buffer.compare(message, whole[at] as Uint8Array) === 0);
     });
   }
 
-  test("within one chunk are not copied", () => {
+  test("frames within one chunk are not copied", () => {
     const [, , , , last] = read(stream, 1 << 20);
     assert.equal(last?.buffer, stream.buffer);
   });
 
-  test("that are copied out of chunks free them on request, unless other views share them", () => {
+  test("frames that are copied out of chunks free them on request, unless other views share them", () => {
     const whole = bytesOf({ ...none, pendingBytes: 1 });
     const cut = bytesOf({ ...none, pendingBytes: 2 });
     for (const transfer of [true, false]) {
@@ -133,7 +133,7 @@ suite("frames", () => {
     }
   });
 
-  test("that are too long are refused before they arrive", () => {
+  test("frames that are too long are refused before they arrive", () => {
     assert.throws(() => [...new FrameReader(100, new BufferPool()).read(Buffer.from([101]))], /too long/);
     assert.throws(
       () => [...new FrameReader(1 << 22, new BufferPool()).read(Buffer.from("ffffffff01", "hex"))],
@@ -143,7 +143,7 @@ suite("frames", () => {
 });
 
 suite("keys", () => {
-  test("are the same for all forms of a CID and for the received block", async () => {
+  test("keys are the same for all forms of a CID and for the received block", async () => {
     const { cid, bytes } = blockOf(Buffer.from("something"));
     const key = keyOf(cid);
     assert.equal(await keyOfWireBlock({ prefix: cidPrefix(cid), data: bytes }), key);
@@ -152,7 +152,7 @@ suite("keys", () => {
     assert.equal(cidOfWireBlock({ prefix: undefined, data: bytes }, key)?.version, 0);
   });
 
-  test("exist for other hash functions, long codes and short digests", async () => {
+  test("keys exist for other hash functions, long codes and short digests", async () => {
     const blake = parseCid("bafk2bzaceaj62ybwyjvhvlo4a4orapdzpkmmnhbbiapo4rnnlgbzvvrdccnsk");
     const prefix = cidPrefix(blake);
     const data = randomBytes(100);
@@ -163,7 +163,7 @@ suite("keys", () => {
     assert.equal(keyOf(cid as NonNullable<typeof cid>), key);
   });
 
-  test("do not exist for identity, unknown and insecure hash functions, nor for an invalid prefix", async () => {
+  test("keys do not exist for identity, unknown and insecure hash functions, nor for an invalid prefix", async () => {
     const data = Buffer.from("x");
     for (const hex of ["01550001", "0155d50110", "01559999990120", "01", "", "0155", "01551240"]) {
       assert.equal(await keyOfWireBlock({ prefix: Buffer.from(hex, "hex"), data }), undefined, hex);

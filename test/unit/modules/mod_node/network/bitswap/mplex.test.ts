@@ -15,11 +15,15 @@ test("over mplex, a stream carries no more than slow readers buffer", async (t) 
   await node.blocks.put(blocks);
   await puppet.join(node);
   await puppet.say({ entries: blocks.map((block) => wantOf(block)) });
-  const bytes = () => puppet.heard.flatMap(({ blocks }) => [...blocks]).reduce((sum, { data }) => sum + data.length, 0);
-  await until(() => bytes() >= 10_000_000, "all blocks have come");
+  const bytes = () =>
+    puppet.received.flatMap(({ blocks }) => [...blocks]).reduce((sum, { data }) => sum + data.length, 0);
+  await until(() => bytes() >= 10_000_000, "all blocks have arrived");
   assert.equal(bytes(), 10_000_000, "each of them once");
   assert.ok(puppet.streams.length >= 4, `${puppet.streams.length} streams`);
   assert.ok(puppet.streams.every(({ bytes }) => bytes < 3_000_000));
   // Streams that have delivered their blocks are closed.
-  await until(() => node.libp2p.getConnections().flatMap(({ streams }) => streams).length <= 4, "they are closed");
+  await until(
+    () => node.libp2p.getConnections().flatMap(({ streams }) => streams).length <= 4,
+    "the streams are closed",
+  );
 });

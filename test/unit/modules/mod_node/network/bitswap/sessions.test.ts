@@ -9,7 +9,7 @@ type SomeBlock = ReturnType<typeof blockOf>;
 test("a peer that sends HAVE is asked for the block, and for the next block at once", async (t) => {
   const [node, one, two] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([one.join(node), two.join(node)]);
-  await until(() => node.bitswap.stat().peers.length === 2, "both are known");
+  await until(() => node.bitswap.stat().peers.length === 2, "both peers are known");
   const [first, second] = someBlocks(2, 10_000) as [SomeBlock, SomeBlock];
   const { signal } = new AbortController();
   const got = node.blocks.get(first.cid, { signal });
@@ -31,7 +31,7 @@ test("a peer that sends HAVE is asked for the block, and for the next block at o
 test("after a DONT_HAVE another peer is asked", async (t) => {
   const [node, one, two] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([one.join(node), two.join(node)]);
-  await until(() => node.bitswap.stat().peers.length === 2, "both are known");
+  await until(() => node.bitswap.stat().peers.length === 2, "both peers are known");
   const [block] = someBlocks(1, 10_000) as [SomeBlock];
   const got = node.blocks.get(block.cid);
   await Promise.all([one.entry(isFor(block)), two.entry(isFor(block))]);
@@ -47,7 +47,7 @@ test("after a DONT_HAVE another peer is asked", async (t) => {
 test("a peer that sends HAVE but no block is replaced by another", async (t) => {
   const [node, mute, good] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([mute.join(node), good.join(node)]);
-  await until(() => node.bitswap.stat().peers.length === 2, "both are known");
+  await until(() => node.bitswap.stat().peers.length === 2, "both peers are known");
   const [block] = someBlocks(1, 10_000) as [SomeBlock];
   const got = node.blocks.get(block.cid);
   await Promise.all([mute.entry(isFor(block)), good.entry(isFor(block))]);
@@ -62,7 +62,7 @@ test("a peer that sends HAVE but no block is replaced by another", async (t) => 
 test("two fetches of one block request it once", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
-  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
   const [block] = someBlocks(1, 10_000) as [SomeBlock];
   const calls = [node.blocks.get(block.cid), node.blocks.get(block.cid, { signal: new AbortController().signal })];
   await other.entry(isFor(block));
@@ -93,17 +93,17 @@ test("want-block gets the block, want-have HAVE or DONT_HAVE, or the block when 
   const { prefix } = await other.parcel(small.bytes);
   assert.deepEqual([...(prefix ?? [])], [1, 0x55, 0x12, 32]);
   await other.parcel(large.bytes);
-  const order = other.heard.flatMap(({ blocks }) => blocks.map(({ data }) => data.length));
+  const order = other.received.flatMap(({ blocks }) => blocks.map(({ data }) => data.length));
   assert.deepEqual(order, [1000, 5000]);
   const waiting = new Set([missing.cid.toString(), unasked.cid.toString()]);
-  await until(() => node.bitswap.wantlist(other.id).length === 2, "only what is missing is left");
+  await until(() => node.bitswap.wantlist(other.id).length === 2, "only the missing blocks are wanted");
   assert.deepEqual(new Set(node.bitswap.wantlist(other.id).map(String)), waiting);
 
   await node.blocks.put([missing, unasked]);
   await other.parcel(unasked.bytes);
   await until(
     () =>
-      other.heard.some(({ presences }) =>
+      other.received.some(({ presences }) =>
         presences.some(({ have, cid }) => have && Buffer.compare(cid, missing.cid.bytes) === 0),
       ),
     "it is told that it is here now",
@@ -117,7 +117,7 @@ test("a cancel removes a want, and a full wantlist replaces all", async (t) => {
   await other.say({ entries: [wantOf(one), wantOf(two)] });
   assert.equal(await other.presence(two.cid), false);
   await other.say({ entries: [wantOf(one, { cancel: true })] });
-  await until(() => node.bitswap.wantlist(other.id).length === 1, "one is left");
+  await until(() => node.bitswap.wantlist(other.id).length === 1, "one block is wanted");
   await other.say({ full: true, entries: [wantOf(three)] });
   assert.equal(await other.presence(three.cid), false);
   assert.deepEqual(node.bitswap.wantlist(other.id).map(String), [three.cid.toString()]);
@@ -130,7 +130,7 @@ for (const protocol of protocols.slice(1)) {
   test(`blocks cross both ways with a peer that speaks ${protocol}`, async (t) => {
     const [node, other] = await Promise.all([peer(t), puppet(t, protocol)]);
     await other.join(node);
-    await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+    await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
     const [wanted, served, missing] = someBlocks(3, 50_000) as [SomeBlock, SomeBlock, SomeBlock];
     const got = node.blocks.get(wanted.cid);
     // This version only knows requests for the block itself.
@@ -146,7 +146,7 @@ for (const protocol of protocols.slice(1)) {
     await other.say({ entries: [wantOf(missing, { sendDontHave: true }), wantOf(served)] });
     const { prefix } = await other.parcel(served.bytes);
     assert.equal(prefix === undefined, protocol !== protocols[1]);
-    assert.ok(other.heard.every(({ presences }) => presences.length === 0));
+    assert.ok(other.received.every(({ presences }) => presences.length === 0));
   });
 }
 
@@ -154,8 +154,8 @@ test("a peer that opens a stream gets one opened in return, so that the first re
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
   await other.stream();
-  await until(() => other.streams.length === 1, "a stream is opened before anything was asked");
-  assert.deepEqual(other.heard, []);
+  await until(() => other.streams.length === 1, "a stream is opened before any request");
+  assert.deepEqual(other.received, []);
   await other.stream();
   const [block] = someBlocks(1, 5000) as [SomeBlock];
   await node.blocks.put([block]);
@@ -167,7 +167,7 @@ test("a peer that opens a stream gets one opened in return, so that the first re
 test("a reset stream is replaced, and the whole wantlist is sent again", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
-  await until(() => node.bitswap.stat().peers.length === 1, "it is known");
+  await until(() => node.bitswap.stat().peers.length === 1, "the peer is known");
   const [one, two] = someBlocks(2, 5000) as [SomeBlock, SomeBlock];
   const first = node.blocks.get(one.cid);
   await other.entry(isFor(one));
@@ -180,10 +180,10 @@ test("a reset stream is replaced, and the whole wantlist is sent again", async (
     () => !ours().some(({ protocol, direction }) => protocol === protocols[0] && direction === "outbound"),
     "it is gone",
   );
-  other.heard.length = 0;
+  other.received.length = 0;
   const second = node.blocks.get(two.cid);
   await other.entry(isFor(two));
-  assert.ok(other.heard.some(({ full }) => full));
+  assert.ok(other.received.some(({ full }) => full));
   assert.ok(other.entries.some(isFor(one)));
   await other.give(one, two);
   await Promise.all([first, second]);

@@ -93,13 +93,13 @@ export const silent: Message = { full: false, entries: [], blocks: [], presences
 export class Puppet {
   readonly libp2p: Libp2p;
   readonly #protocol: string;
-  /** All messages so far. */
-  readonly heard: DecodedMessage[] = [];
+  /** All messages received so far. */
+  readonly received: DecodedMessage[] = [];
   /** The data that each stream to it has received so far. */
   readonly streams: { bytes: number }[] = [];
   /** Handles a received message. */
   onMessage: (message: DecodedMessage) => void = () => {};
-  #heard = Promise.withResolvers<void>();
+  #nextMessage = Promise.withResolvers<void>();
   #out: Promise<Stream> | undefined;
   #partner: PeerId | undefined;
 
@@ -113,7 +113,7 @@ export class Puppet {
   }
 
   get entries(): WantlistEntry[] {
-    return this.heard.flatMap(({ entries }) => [...entries]);
+    return this.received.flatMap(({ entries }) => [...entries]);
   }
 
   async start(): Promise<void> {
@@ -126,10 +126,10 @@ export class Puppet {
         brought.bytes += data.byteLength;
         for (const frame of frames.read(data)) {
           const message = decodeMessage(frame);
-          this.heard.push(message);
+          this.received.push(message);
           this.onMessage(message);
-          this.#heard.resolve();
-          this.#heard = Promise.withResolvers();
+          this.#nextMessage.resolve();
+          this.#nextMessage = Promise.withResolvers();
         }
       });
     });
@@ -164,31 +164,31 @@ export class Puppet {
   /** Resolves to the first matching entry when it has arrived. */
   async entry(fits: (entry: WantlistEntry) => boolean): Promise<WantlistEntry> {
     for (;;) {
-      const heard = this.#heard.promise;
+      const next = this.#nextMessage.promise;
       const found = this.entries.find(fits);
       if (found !== undefined) return found;
-      await heard;
+      await next;
     }
   }
 
   async presence(cid: CID): Promise<boolean> {
     for (;;) {
-      const heard = this.#heard.promise;
-      for (const { presences } of this.heard) {
+      const next = this.#nextMessage.promise;
+      for (const { presences } of this.received) {
         const found = presences.find((each) => Buffer.compare(each.cid, cid.bytes) === 0);
         if (found !== undefined) return found.have;
       }
-      await heard;
+      await next;
     }
   }
 
   async parcel(bytes: Uint8Array): Promise<DecodedMessage["blocks"][number]> {
     for (;;) {
-      const heard = this.#heard.promise;
-      const all = this.heard.flatMap(({ blocks }) => [...blocks]);
+      const next = this.#nextMessage.promise;
+      const all = this.received.flatMap(({ blocks }) => [...blocks]);
       const found = all.find(({ data }) => Buffer.compare(data, bytes) === 0);
       if (found !== undefined) return found;
-      await heard;
+      await next;
     }
   }
 }

@@ -41,7 +41,7 @@ test("no peer is contacted while bitswap is off, and a block from elsewhere ends
   const identified = async () => (await on.libp2p.peerStore.get(off.id)).protocols.length > 0;
   let isIdentified = false;
   const looking = setInterval(async () => (isIdentified = await identified()), 5);
-  await until(() => isIdentified, "the peer says what it speaks").finally(() => clearInterval(looking));
+  await until(() => isIdentified, "the peer has reported its protocols").finally(() => clearInterval(looking));
   assert.deepEqual(
     off.libp2p.getProtocols().filter((protocol) => protocol.includes("bitswap")),
     [],

@@ -196,11 +196,11 @@ test("forged and replayed records are neither used nor forwarded", async () => {
     await follows(two, one, key);
   }
   const topic = recordTopic(key.id);
-  const heard: string[] = [];
+  const received: string[] = [];
   const leave = new AbortController();
   const hearing = (async () => {
     for await (const { data } of pubsubOf(c).subscribe(topic, leave.signal))
-      heard.push(Buffer.from(data).toString("hex"));
+      received.push(Buffer.from(data).toString("hex"));
   })().catch(() => undefined);
   const old = await recordOf(key, 3n, empty);
   const good = await recordOf(key, 7n);
@@ -217,7 +217,7 @@ test("forged and replayed records are neither used nor forwarded", async () => {
   leave.abort();
   await hearing;
   assert.deepEqual(
-    heard,
+    received,
     [good, next].map((record) => Buffer.from(record).toString("hex")),
   );
 });

@@ -23,7 +23,7 @@ const claimOf = ({ value = "", validity = "", sequence = "0", ttl_ns = "0" }: Ca
 });
 
 for (const known of cases("name_record_create")) {
-  test(`a record of ${known.signer} at sequence ${known.sequence} is the reference's, byte by byte`, async () => {
+  test(`a record of ${known.signer} at sequence ${known.sequence} equals that of go-ipfs byte by byte`, async () => {
     const key = decodeKey(base64(known.private_key_b64));
     assert.equal(Buffer.from(encodeRecordData(claimOf(known))).toString("hex"), known.dag_cbor_hex);
     const made = await signRecord(key, claimOf(known));
@@ -47,7 +47,7 @@ for (const [at, known] of cases("name_record_validate").entries()) {
 }
 
 for (const { a, b, winner, why } of cases("name_record_select")) {
-  test(`of two records the one with ${why} is better`, () => {
+  test(`the record with ${why} is better than another one`, () => {
     const better = compareRecords(base64(a), base64(b)) > 0 ? "a" : "b";
     assert.equal(better, winner);
     assert.equal(compareRecords(base64(b), base64(a)) > 0 ? "b" : "a", winner);
@@ -55,7 +55,7 @@ for (const { a, b, winner, why } of cases("name_record_select")) {
 }
 
 for (const known of cases("name_derived_keys")) {
-  test(`the keys of ${known.peer_id} are the reference's`, () => {
+  test(`the keys of ${known.peer_id} equal those of go-ipfs`, () => {
     const id = parsePeerId(known.peer_id ?? "");
     assert.equal(Buffer.from(recordKey(id)).toString("hex"), known.routing_key_hex);
     assert.equal(Buffer.from(publicKeyKey(id)).toString("hex"), known.public_key_routing_key_hex);

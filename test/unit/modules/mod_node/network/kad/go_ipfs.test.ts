@@ -40,12 +40,12 @@ test("go-ipfs finds blocks that this node provides, and vice versa", { skip }, a
   await using a = await startNode();
   await using b = await startNode();
   await meet(go, a, b);
-  const cid = await add(a, "announced to the reference");
+  const cid = await add(a, "announced to go-ipfs");
   await until(async () => {
     const events = await go.call<Event>(`dht/findprovs?arg=${cid}&num-providers=1`);
     return events.some(({ Type, Responses }) => Type === 4 && Responses?.[0]?.ID === a.id.toString());
   });
-  const [added] = await go.call<{ Hash: string }>("add", body(Buffer.from("announced by the reference")));
+  const [added] = await go.call<{ Hash: string }>("add", body(Buffer.from("announced by go-ipfs")));
   const theirs = CID.parse(added?.Hash ?? "");
   await go.call(`dht/provide?arg=${theirs}`);
   await until(async () => {

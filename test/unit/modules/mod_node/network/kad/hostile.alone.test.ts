@@ -34,7 +34,7 @@ const message = (type: number, key: Uint8Array, ...more: Uint8Array[]) =>
 const putting = (key: Uint8Array, value: Uint8Array) =>
   message(types.putValue, key, field(3, Buffer.concat([field(1, key), field(2, value)])));
 
-/** The fields of a message that name peers next to a key, and those that have its block. */
+/** Field numbers of a message: the peers closest to a key, and its providers. */
 const closer = 8;
 const providing = 9;
 const peerIn = (number: number, id: Uint8Array, addresses: readonly Uint8Array[]) =>
@@ -195,10 +195,10 @@ test("malformed messages reset their stream, and other peers are not affected", 
 /** A peer in the table of a node that responds to every request with `lies`. */
 async function liar(t: TestContext, a: RoutingNode, lies: readonly Uint8Array[]): Promise<{ requests: number }> {
   const libp2p: Libp2p = await host(t);
-  const heard = { requests: 0 };
+  const received = { requests: 0 };
   await libp2p.handle(protocol, (stream) => {
     stream.addEventListener("message", ({ data }) => {
-      heard.requests += 1;
+      received.requests += 1;
       const said = (data instanceof Uint8Array ? data : data.subarray()).subarray(1);
       stream.send(framed(Buffer.concat([said, ...lies])));
     });
@@ -207,7 +207,7 @@ async function liar(t: TestContext, a: RoutingNode, lies: readonly Uint8Array[])
     stream.addEventListener("message", ({ data }) => stream.send(data));
   });
   await a.network.swarm.connect(libp2p.peerId, libp2p.getMultiaddrs());
-  return heard;
+  return received;
 }
 
 const nowhere = Buffer.from([4, 127, 0, 0, 1, 6, 0, 9]);
@@ -218,7 +218,7 @@ test("a response with thousands of peers does not block a query", async (t) => {
   await using a = await startNode();
   await using b = await startNode();
   const made = strangers(5000);
-  const heard = await liar(
+  const received = await liar(
     t,
     a,
     [closer, providing].flatMap((number) => made.map((id) => peerIn(number, id, [nowhere]))),
@@ -237,7 +237,7 @@ test("a response with thousands of peers does not block a query", async (t) => {
   });
   const near = await outcome(a.routing.closestPeers(b.id.toMultihash().bytes, soon()));
   assert.equal(near.failure, undefined);
-  assert.ok(heard.requests > 0);
+  assert.ok(received.requests > 0);
   assert.ok((await heapUsed()) - before < 200 * 2 ** 20);
   assert.ok((await a.network.libp2p.peerStore.all()).length < 1000, "few of those that are named are remembered");
 });
@@ -245,7 +245,7 @@ test("a response with thousands of peers does not block a query", async (t) => {
 test("responses with hundreds of thousands of addresses do not stop the node", async (t) => {
   await using a = await startNode();
   const addresses = Array.from({ length: 300_000 }, (_, at) => Buffer.from([4, 127, at >> 16, at >> 8, at, 6, 16, 1]));
-  const heard = await liar(t, a, [peerIn(closer, strangers(1)[0] as Buffer, addresses)]);
+  const received = await liar(t, a, [peerIn(closer, strangers(1)[0] as Buffer, addresses)]);
   await until(() => known(a) === 1);
   // Measures the CPU time of this thread, because a busy machine may suspend it for any time.
   let last = process.threadCpuUsage();
@@ -259,7 +259,7 @@ test("responses with hundreds of thousands of addresses do not stop the node", a
   t.after(() => clearInterval(looks));
   await outcome(a.routing.closestPeers(strangers(1)[0] as Buffer, soon()));
   look();
-  assert.ok(heard.requests > 0);
+  assert.ok(received.requests > 0);
   assert.ok(most < 1500, `it stood still for ${most} ms`);
 });
 

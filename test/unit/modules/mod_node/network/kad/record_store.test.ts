@@ -136,7 +136,7 @@ test("a record that is sent concurrently, repeatedly or after its expiry counts 
   assert.ok(await has(records, providerKey(0)));
 });
 
-test("the bound holds across a restart", async () => {
+test("the limit of records also applies after a restart", async () => {
   const { records, metadata } = open(undefined, 256);
   await fill(records, 256);
   await records.close();

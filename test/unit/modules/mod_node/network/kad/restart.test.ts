@@ -57,7 +57,7 @@ test("a peer of the routing table is known after a restart", async () => {
   await using other = await startNode();
   const first = await startNode({ folder: join(folder, "member") });
   await meet(first, other);
-  // The mark of a member is written after its entry.
+  // The tag of a peer in the routing table is written after its entry in the peer store.
   await until(async () => {
     const { tags } = await first.network.libp2p.peerStore.get(other.id);
     return tags.has("kad-peer");

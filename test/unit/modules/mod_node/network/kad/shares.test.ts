@@ -89,7 +89,7 @@ test("roots are provided by the host that they belong to, whoever added them, an
   for (const queue of queues) await queue.start();
   const all = () => texts(hosts.flatMap(({ provided }) => provided));
   queues[0]?.add(cids.slice(0, 60));
-  await eventually("all are provided", async () => all().length >= 60);
+  await eventually("all roots are provided", async () => all().length >= 60);
   assert.deepEqual(all(), texts(cids.slice(0, 60)));
   for (const { provided, shares } of hosts) {
     const division = await shares.division();
@@ -120,7 +120,10 @@ test("each host reprovides its part, and another host soon takes over the part o
   assert.equal(reproviders[0]?.last.provided, one.length);
   sharedStore.log.endSession(hosts[1]?.session as number);
   reproviders[1]?.stop();
-  await eventually("its share is provided", async () => (hosts[0]?.provided.length ?? 0) >= cids.length);
+  await eventually(
+    "the part of the first host is provided",
+    async () => (hosts[0]?.provided.length ?? 0) >= cids.length,
+  );
   assert.deepEqual(texts(hosts[0]?.provided.slice(one.length) ?? []), texts(other));
 });
 

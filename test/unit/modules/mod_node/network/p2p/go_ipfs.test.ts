@@ -28,7 +28,7 @@ async function start(t: TestContext) {
  * Resolves to everything that arrives, with or without sending data first; "reset" if the
  * connection ends with a reset.
  */
-async function heard(port: number, says = ""): Promise<string> {
+async function received(port: number, says = ""): Promise<string> {
   const socket = connect(port, "127.0.0.1");
   if (says !== "") socket.write(says);
   try {
@@ -53,8 +53,8 @@ test("a client is disconnected when the target is dead, whichever node forwards,
   await own.forward("/x/nobody", tcp(0), { id, addresses: [] }, { custom: false });
   const [ourPort, nobody] = own.list().map(({ listen }) => Number(listen.split("/").at(-1)));
   for (const port of [theirPort, ourPort as number, nobody as number]) {
-    assert.equal(await heard(port), "");
-    assert.match(await heard(port, "anybody there?"), /^(reset|)$/);
+    assert.equal(await received(port), "");
+    assert.match(await received(port, "anybody there?"), /^(reset|)$/);
   }
   assert.equal(own.list().length, 3);
   const [listed] = await go.call<{ Listeners: readonly unknown[] }>("p2p/ls");

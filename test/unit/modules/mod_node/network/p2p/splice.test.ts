@@ -72,12 +72,12 @@ test("bytes pushed back into an ended stream are delivered, then the end", async
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   // libp2p does this with data that arrived together with the negotiation.
-  const heard = new Promise<Uint8Array>((resolve) => {
+  const received = new Promise<Uint8Array>((resolve) => {
     near.addEventListener("message", ({ data }) => resolve(data.subarray()), { once: true });
   });
   const ended = new Promise((resolve) => near.addEventListener("end", resolve));
   far.send(Buffer.from("hello"));
-  const bytes = await heard;
+  const bytes = await received;
   await Promise.all([far.close(), ended]);
   near.push(bytes);
   assert.equal(near.readableEnded, true);

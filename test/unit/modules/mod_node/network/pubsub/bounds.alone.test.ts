@@ -96,7 +96,7 @@ test("a peer that floods a topic is slowed down, and messages of others arrive m
   }
   assert.ok(stream.writableNeedsDrain, "the flood goes on unhindered");
   await b.pubsub.publish("topic", Buffer.from("from a good peer"));
-  for await (const { data: heard } of reader) if (heard.length < 100) break;
+  for await (const { data: received } of reader) if (received.length < 100) break;
 });
 
 test("the number of a peer's subscriptions is limited", async (t) => {

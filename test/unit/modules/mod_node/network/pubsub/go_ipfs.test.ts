@@ -31,14 +31,14 @@ interface Message {
  */
 async function subscribe(go: GoIpfs, topic: string, signal: AbortSignal) {
   const response = await fetch(`${go.url}/api/v0/pubsub/sub?arg=${topic}`, { method: "POST", signal });
-  const heard: string[] = [];
+  const received: string[] = [];
   let waiting = Promise.withResolvers<void>();
   const reading = async () => {
     for await (const piece of response.body ?? []) {
       for (const line of Buffer.from(piece).toString().split("\n")) {
         if (line === "") continue;
         const { from, data } = JSON.parse(line) as Message;
-        heard.push(`${Buffer.from(data, "base64")} of ${Buffer.from(from, "base64").toString("hex")}`);
+        received.push(`${Buffer.from(data, "base64")} of ${Buffer.from(from, "base64").toString("hex")}`);
       }
       waiting.resolve();
       waiting = Promise.withResolvers();
@@ -46,8 +46,8 @@ async function subscribe(go: GoIpfs, topic: string, signal: AbortSignal) {
   };
   reading().catch(() => undefined);
   return async (count: number): Promise<string[]> => {
-    while (heard.length < count) await waiting.promise;
-    return heard.splice(0);
+    while (received.length < count) await waiting.promise;
+    return received.splice(0);
   };
 }
 
@@ -80,14 +80,14 @@ for (const router of ["gossipsub", "floodsub"]) {
     const by = hex(end.network.swarm.id);
     assert.deepEqual((await there(3)).sort(), [`one of ${by}`, `same of ${by}`, `same of ${by}`]);
     for (const text of ["two", "same", "same"]) await far.call(`pubsub/pub?arg=plain&arg=${text}`);
-    const heard = await take(beyond, 6);
-    assert.deepEqual(textsOf(heard).sort(), ["one", "same", "same", "same", "same", "two"]);
+    const received = await take(beyond, 6);
+    assert.deepEqual(textsOf(received).sort(), ["one", "same", "same", "same", "same", "two"]);
     assert.deepEqual(
-      [...new Set(heard.map(({ from }) => String(from)))].sort(),
+      [...new Set(received.map(({ from }) => String(from)))].sort(),
       [far.id, String(end.network.swarm.id)].sort(),
     );
-    assert.deepEqual(textsOf(await take(here, 6)).sort(), textsOf(heard).sort());
-    // A node that requires signatures neither receives these messages nor is heard by the others.
+    assert.deepEqual(textsOf(await take(here, 6)).sort(), textsOf(received).sort());
+    // A node that requires signatures neither receives these messages nor reaches the others.
     await strict.call("pubsub/pub?arg=plain&arg=signed");
     await far.call("pubsub/pub?arg=plain&arg=last");
     assert.deepEqual(textsOf(await take(beyond, 1)), ["last"]);

@@ -142,10 +142,13 @@ for (const routed of ["gossipsub", "floodsub"]) {
     const sent = [..."abcdefgh", "the same", "the same", ""];
     for (const text of sent) await a.pubsub.publish("plain", Buffer.from(text));
     for (const reader of [own, middle, end]) {
-      const heard = await take(reader, sent.length);
-      assert.deepEqual(textsOf(heard).sort(), [...sent].sort());
-      assert.ok(heard.every(({ from }) => from?.equals(a.network.swarm.id)));
-      assert.equal(new Set(heard.map(({ sequence }) => Buffer.from(sequence ?? []).toString("hex"))).size, sent.length);
+      const received = await take(reader, sent.length);
+      assert.deepEqual(textsOf(received).sort(), [...sent].sort());
+      assert.ok(received.every(({ from }) => from?.equals(a.network.swarm.id)));
+      assert.equal(
+        new Set(received.map(({ sequence }) => Buffer.from(sequence ?? []).toString("hex"))).size,
+        sent.length,
+      );
     }
     await d.pubsub.publish("plain", Buffer.from("from outside"));
     assert.deepEqual(textsOf(await take(end, 1)), ["from outside"]);
@@ -162,9 +165,9 @@ test("unsigned messages without an author are distinguished by their contents", 
   const reader = a.pubsub.subscribe("plain");
   const message = (text: string) => ({ topic: "plain", data: Buffer.from(text) });
   say({ messages: [message("one"), message("one"), message("two")] });
-  const heard = await take(reader, 2);
-  assert.deepEqual(textsOf(heard), ["one", "two"]);
-  assert.deepEqual([heard[0]?.from, heard[0]?.sequence], [undefined, undefined]);
+  const received = await take(reader, 2);
+  assert.deepEqual(textsOf(received), ["one", "two"]);
+  assert.deepEqual([received[0]?.from, received[0]?.sequence], [undefined, undefined]);
 });
 
 test("a peer that reconnects many times keeps its subscriptions, and its messages arrive", async (t) => {
@@ -173,9 +176,9 @@ test("a peer that reconnects many times keeps its subscriptions, and its message
   const know = (others: number) => () => [a, b].every(({ pubsub }) => pubsub.peers("topic").length === others);
   for (let times = 0; times < 8; times += 1) {
     await a.network.libp2p.hangUp(b.network.swarm.id);
-    await until(know(0), "they have parted");
+    await until(know(0), "the peers are disconnected");
     await connect(b, a);
-    await until(know(1), "they know each other again");
+    await until(know(1), "the peers know each other again");
     await b.pubsub.publish("topic", Buffer.from(`message ${times}`));
     assert.deepEqual(textsOf(await take(reader, 1)), [`message ${times}`]);
   }

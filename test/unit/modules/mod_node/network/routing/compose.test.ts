@@ -25,7 +25,7 @@ function saying(events: readonly RoutingEvent[], failure?: string) {
     state.calls += 1;
     yield* events;
     state.isOver = true;
-    if (failure !== undefined) throw new NodeError(failure);
+    if (failure !== undefined) throw new NodeError("ROUTER_FAILED", failure);
   }
   return { findProviders: ask, findPeer: ask, search: ask, put: ask, provide: ask, canProvide: () => true, state };
 }
@@ -44,8 +44,8 @@ function silent() {
 
 const idsIn = (events: readonly RoutingEvent[]) => namedIn(events).map(([id]) => id);
 
-describe("at once", () => {
-  test("all routers are asked for providers, and failures do not count next to a result", async () => {
+describe("parallel routers", () => {
+  test("all routers are queried for providers, and failures do not count next to a result", async () => {
     for (const ignoreErrors of [false, true]) {
       const router = parallel([
         { router: saying([provider(one)]) },
@@ -106,7 +106,7 @@ describe("at once", () => {
     assert.equal(await failureOf({ router: broken, ignoreErrors: true }), "broken");
   });
 
-  test("a router that exceeds its timeout has failed, and a delayed one is asked", async () => {
+  test("a router that exceeds its timeout has failed, and a delayed one is queried", async () => {
     const late = parallel([{ router: silent(), timeoutMs: 20 }]);
     assert.equal((await outcome(late.findPeer?.(one, soon()))).failure, "no response within 20ms");
     const whole = parallel([{ router: silent() }], 20);
@@ -131,8 +131,8 @@ describe("at once", () => {
   });
 });
 
-describe("in order", () => {
-  test("the next router is asked only if the previous one does not know the peer", async () => {
+describe("sequential routers", () => {
+  test("the next router is queried only if the previous one does not know the peer", async () => {
     const last = saying([peer(two)]);
     const router = sequential([
       { router: saying([]) },

@@ -26,7 +26,7 @@ const methodsOf = (Routing: object, Ipns?: object) =>
     .filter((name) => name !== "canProvide")
     .sort();
 
-test("the end of its URL decides what an HTTP router is asked", () => {
+test("the end of its URL decides which queries an HTTP router gets", () => {
   const delegated = (...DelegatedRouters: string[]) => methodsOf({ Type: "delegated", DelegatedRouters });
   assert.deepEqual(delegated("https://one.example"), ["findPeer", "findProviders", "search"]);
   assert.deepEqual(delegated("https://one.example/routing/v1/"), ["findPeer", "findProviders", "search"]);
@@ -39,7 +39,7 @@ test("the end of its URL decides what an HTTP router is asked", () => {
   assert.deepEqual(methodsOf({ Type: "delegated" }, publisher), ["put"]);
 });
 
-test("without routers over HTTP, and with the word auto before it is known what it stands for, auto is the DHT alone; delegated is refused unless that word is there", () => {
+test("without a known HTTP router, auto only uses the DHT, and delegated is refused unless its routers are auto", () => {
   for (const Type of ["", "auto", "autoclient"]) {
     const { config, make } = opened({ Type, DelegatedRouters: ["auto"] }, { DelegatedPublishers: ["auto"] });
     assert.deepEqual(Object.keys(make()).sort(), ["canProvide"]);
@@ -51,7 +51,7 @@ test("without routers over HTTP, and with the word auto before it is known what 
   });
 });
 
-test("modes of the DHT", () => {
+test("the routing type decides the mode of each DHT", () => {
   const modesOf = (Type: string) => dhtModes(opened({ Type }).config);
   assert.deepEqual(modesOf("auto"), { wan: "auto", lan: "server" });
   assert.deepEqual(modesOf("autoclient"), { wan: "client", lan: "client" });

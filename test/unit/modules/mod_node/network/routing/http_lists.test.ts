@@ -20,7 +20,7 @@ const [one, two] = peers as [(typeof peers)[0], (typeof peers)[0]];
 const address = "/ip4/192.0.2.1/tcp/4001";
 const named = (id: unknown, protocols = ["transport-bitswap"]) => [String(id), [address], protocols];
 
-test("a router is asked for streamed records over the transports and ways to get blocks that the node has", async () => {
+test("a request asks for streamed records, with filters for the transports and protocols that the node has", async () => {
   const { router, requests } = fakeRouter(
     () => json({ Providers: [peerRecord(one)] }),
     "https://router.example/routing/v1/",
@@ -74,7 +74,7 @@ test("lines are read as they arrive, and no further than needed", async () => {
   while (!state.isOver) await new Promise(setImmediate);
 });
 
-describe("records are accepted", () => {
+describe("accepted records", () => {
   const taken: readonly [what: string, record: unknown, protocols?: readonly string[]][] = [
     ["of the schema of today", peerRecord(one)],
     ["with fields that nobody knows", peerRecord(one, { "transport-ipfs-gateway-http": "sA==", Extra: { a: [1] } })],
@@ -155,7 +155,7 @@ test("the number of addresses and protocols read from one record is limited", as
 });
 
 describe("a router that never ends", () => {
-  test("is cut off after the maximum number of records", async () => {
+  test("an endless stream is cut off after the maximum number of records", async () => {
     function* records() {
       for (;;) yield `${JSON.stringify(peerRecord(one, { Addrs: [] }))}\n`;
     }
@@ -166,7 +166,7 @@ describe("a router that never ends", () => {
     assert.ok(state.isOver && state.read <= MAX_RECORDS + 2, `${state.read}`);
   });
 
-  test("is cut off after the maximum number of bytes, also within one line", async () => {
+  test("an endless stream is cut off after the maximum number of bytes, also within one line", async () => {
     const piece = "x".repeat(64 * 1024);
     function* line() {
       yield `${JSON.stringify(peerRecord(one))}\n`;
@@ -179,7 +179,7 @@ describe("a router that never ends", () => {
     assert.ok(state.isOver && state.read <= MAX_RESPONSE_SIZE / piece.length + 3, `${state.read}`);
   });
 
-  test("fails if it sends a document", async () => {
+  test("an endless document fails", async () => {
     function* document() {
       yield '{"Providers":[';
       for (;;) yield " ".repeat(64 * 1024);
@@ -191,7 +191,7 @@ describe("a router that never ends", () => {
   });
 });
 
-describe("nothing is found, without a failure", () => {
+describe("responses without a record are not failures", () => {
   const responses: readonly [what: string, respond: () => Response][] = [
     ["status 404", () => new Response("not found", { status: 404 })],
     ["an empty list", () => json({ Providers: [] })],
@@ -228,7 +228,7 @@ describe("a failure names the router, first in an event and then in the error", 
     });
   }
 
-  test("no connection, without the password of its URL", async () => {
+  test("a failed connection, without the password in the URL", async () => {
     const { router, requests } = fakeRouter(() => {
       throw Object.assign(new TypeError("fetch failed"), { cause: Object.assign(new Error(), { code: "ECONNRESET" }) });
     }, "https://user:secret@router.example");

@@ -43,7 +43,7 @@ test("a record is requested by its name in base36, and returned if it is signed"
   assert.equal(requests[0]?.init.headers.accept, RECORD_TYPE);
 });
 
-describe("there is no record", () => {
+describe("responses without a record", () => {
   for (const [what, response] of [
     ["with another type", () => responseOf(record, "text/plain; charset=utf-8")],
     ["with status 404", () => new Response("", { status: 404 })],

@@ -49,7 +49,7 @@ test("a peer of Swarm.ResourceMgr.Allowlist may connect above the limit, and no 
   await connectTo(first, open);
   // The dialling side has the connection before the other side knows who it is.
   await connectTo(other, open).catch(() => undefined);
-  await eventually("it is cut off", () => other.swarm.connections(open.swarm.id).length === 0);
+  await eventually("the peer is disconnected", () => other.swarm.connections(open.swarm.id).length === 0);
   await connectTo(named, open);
   assert.deepEqual(
     open.swarm

@@ -22,7 +22,7 @@ async function connection(t: TestContext, { listens = true } = {}) {
   const pieces: Buffer[] = [];
   if (listens) near.on("data", (piece: Buffer) => pieces.push(piece));
   const came = (bytes: number) =>
-    eventually("all has come", () => pieces.reduce((sum, { length }) => sum + length, 0) === bytes);
+    eventually("all bytes have arrived", () => pieces.reduce((sum, { length }) => sum + length, 0) === bytes);
   return { near, far, pieces, came };
 }
 
@@ -51,7 +51,7 @@ test("a paused socket reads no further, and later continues with all data that a
   const sent = randomBytes(30_000_000);
   near.once("data", () => near.pause());
   far.write(sent);
-  await eventually("it is paused", () => near.isPaused());
+  await eventually("the socket is paused", () => near.isPaused());
   const stored = pieces.length;
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(pieces.length, stored);
@@ -82,7 +82,7 @@ test("data without a listener is buffered separately, also in a socket whose dat
   const other = await connection(t);
   for (const { near } of [waiting, other]) markUsedAtOnce(near);
   waiting.far.write(Buffer.alloc(1000, 1));
-  await eventually("it waits", () => waiting.near.readableLength === 1000);
+  await eventually("the data waits in the socket", () => waiting.near.readableLength === 1000);
   other.far.write(Buffer.alloc(1000, 2));
   await other.came(1000);
   assert.ok(Buffer.alloc(1000, 1).equals(waiting.near.read()));

@@ -71,8 +71,8 @@ test("a node that knows thousands of peers still knows the protocols of connecte
   await using c = await startPeer();
   await connectTo(b, a);
   const multiaddrs = [parseMultiaddr("/ip4/127.0.0.1/tcp/4001")];
-  const heard = Array.from({ length: 4097 }, (_, at) => madeUp(at));
-  await Promise.all(heard.map((id) => a.swarm.libp2p.peerStore.merge(id, { multiaddrs })));
+  const received = Array.from({ length: 4097 }, (_, at) => madeUp(at));
+  await Promise.all(received.map((id) => a.swarm.libp2p.peerStore.merge(id, { multiaddrs })));
   assert.deepEqual(await a.swarm.addresses(madeUp(0)), []);
   assert.ok((await a.swarm.peerInfo(b.swarm.id)).protocols.length > 0);
   await connectTo(c, a);

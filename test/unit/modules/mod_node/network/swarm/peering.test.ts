@@ -68,7 +68,7 @@ test("a configured peering peer without addresses is looked up by routing", asyn
   assert.deepEqual(requests, [id.toString()]);
 });
 
-test("a peer that was added is dialled after a restart, until it is removed; the configured ones stay apart", async () => {
+test("a peer that was added is dialled after a restart, until it is removed, and is not among the configured ones", async () => {
   await using b = await startPeer();
   await using c = await startPeer();
   const metadata = memoryMetadata();

@@ -56,7 +56,7 @@ async function streams(t: TestContext) {
   return { near: await promise, far, a, b };
 }
 
-test("peers meet over QUIC, identify each other and answer pings", async () => {
+test("peers meet over QUIC, identify each other and respond to pings", async () => {
   await using a = await startPeer({ config });
   await using b = await startPeer();
   assert.deepEqual([a.notices, b.notices], [[], []]);
@@ -68,18 +68,18 @@ test("peers meet over QUIC, identify each other and answer pings", async () => {
   await eventually("the other side has closed the connection, too", () => a.swarm.connections().length === 0);
 });
 
-test("a reader that is slow holds up the sender, and gets everything when it goes on", async (t) => {
+test("a slow reader slows the sender down, and gets everything when it continues", async (t) => {
   const { near, far } = await streams(t);
   near.maxReadBufferLength = 32 << 20;
   let received = 0;
   near.addEventListener("message", ({ data }) => void (received += data.byteLength));
-  await eventually("the first byte has come", () => received === 1);
+  await eventually("the first byte has arrived", () => received === 1);
   pause(near);
   const taken = await fill(far, 64 << 20);
   assert.ok(taken < 32 << 20, `${taken} bytes were taken`);
   assert.equal(received, 1);
   resume(near);
-  await eventually("what was taken has come", () => received >= taken + 1);
+  await eventually("all accepted bytes have arrived", () => received >= taken + 1);
   assert.equal(near.status, "open");
 });
 
@@ -103,8 +103,8 @@ test("a reset does not count as an end, and the end of one direction leaves the 
   await halfClosed;
   near.send(new Uint8Array(1 << 20));
   await near.close();
-  await eventually("the answer has come", () => received === 1 << 20);
-  await eventually("both are closed", () => near.status === "closed" && far.status === "closed");
+  await eventually("the response has arrived", () => received === 1 << 20);
+  await eventually("both ends are closed", () => near.status === "closed" && far.status === "closed");
 });
 
 /** A stream of the native package, as a foreign peer drives it. */
@@ -127,14 +127,14 @@ async function foreignPeer(t: TestContext, to: TestPeer) {
   const transport = quic()({ privateKey: await generateKeyPair("Ed25519"), logger });
   t.after(() => stop(transport));
   const [listening] = to.swarm.listenAddresses();
-  const signal = AbortSignal.timeout(5000);
+  const signal = AbortSignal.timeout(60_000);
   await transport.dial(parseMultiaddr(`${listening}/p2p/${to.swarm.id}`), { signal, upgrader: upgrader as never });
   const connection = await promise;
   const hello = Buffer.concat(
     ["/multistream/1.0.0\n", `${protocol}\n`].map((text) => Buffer.from([text.length, ...Buffer.from(text)])),
   );
   return async () => {
-    const stream = await raceSignal(connection.outboundStream(), AbortSignal.timeout(5000));
+    const stream = await raceSignal(connection.outboundStream(), AbortSignal.timeout(60_000));
     await stream.write(hello);
     for (let received = 0; received < hello.length; ) received += (await stream.read(hello.length))?.length ?? 0;
     return stream;
@@ -223,7 +223,7 @@ test("a hundred stalled handshakes do not block other peers either", async (t) =
   const upgrader = {} as Upgrader;
   const stalled = Array.from({ length: 100 }, () => transport.dial(deaf.address, { signal: leave.signal, upgrader }));
   void Promise.allSettled(stalled);
-  await eventually("each has begun", () => deaf.came() >= 100);
+  await eventually("each handshake has begun", () => deaf.came() >= 100);
   await connectTo(c, a);
   assert.equal(c.swarm.connections().length, 1);
 });

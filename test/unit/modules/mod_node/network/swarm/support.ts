@@ -20,9 +20,9 @@ import { NodeLog } from "#node/util/log.ts";
 export interface PeerSetup {
   /** Values of the configuration by path. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** The caller keeps and removes it. */
+  /** A store that the caller manages; by default one in memory. */
   readonly metadata?: MetadataStore;
-  /** Turns a folder into a repo, or reuses its repo. */
+  /** Folder of the repo, which is created unless it exists. */
   readonly folder?: string;
   readonly prepare?: (repo: Repo) => Promise<void>;
   /** Called before the node starts. */

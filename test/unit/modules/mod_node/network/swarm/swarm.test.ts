@@ -147,7 +147,7 @@ test("a peer that was met before is reached by its id alone, over and over", asy
     assert.equal(from.swarm.connections(to.swarm.id).length, 1);
     // The other node may notice the new connection before the end of the previous one, so it always
     // has one.
-    await eventually("the new connection alone is there", () => {
+    await eventually("only the new connection exists", () => {
       const [first, ...others] = to.swarm.connections(from.swarm.id);
       return first !== undefined && others.length === 0 && !previous.includes(first);
     });
@@ -198,7 +198,7 @@ test("configured ranges are filtered from the start", async () => {
   await assert.rejects(connectTo(b, a));
 });
 
-test("only what the configuration names is announced", async () => {
+test("only addresses that the configuration names are announced", async () => {
   await using reported = await startPeer({ config: { "Addresses.Announce": ["/dns4/node.example/tcp/4001"] } });
   assert.deepEqual(reported.swarm.announcedAddresses().map(String), ["/dns4/node.example/tcp/4001"]);
   await using hidden = await startPeer({ config: { "Addresses.NoAnnounce": ["/ip4/127.0.0.0/ipcidr/8"] } });

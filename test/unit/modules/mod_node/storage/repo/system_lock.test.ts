@@ -76,7 +76,7 @@ test("a start is refused while another program has the database of go-ipfs", { s
   const child = await holder(t, join(levels, "LOCK"));
   await assert.rejects(openNode({ repo, offline: true }), {
     code: "DATABASE_IN_USE",
-    message: `${levels} is in use by another program: end it first`,
+    message: `${levels} is in use by another program: stop it first`,
   });
   await end(child);
   await (await openNode({ repo, offline: true })).close();
@@ -89,7 +89,7 @@ test("a start is refused while Kubo has its Pebble database", { skip }, async (t
   const child = await holder(t, join(pebble, "LOCK"));
   await assert.rejects(openNode({ repo, offline: true }), {
     code: "DATABASE_IN_USE",
-    message: `${pebble} is in use by another program: end it first`,
+    message: `${pebble} is in use by another program: stop it first`,
   });
   await end(child);
   await (await openNode({ repo, offline: true })).close();

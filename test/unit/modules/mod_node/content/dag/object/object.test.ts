@@ -24,7 +24,7 @@ class Graph {
     return (edited.at(-1) as EditedBlocks[0]).cid;
   }
 
-  /** A node with data and children. */
+  /** Stores a node with data and children. */
   async node(data: string, children: Readonly<Record<string, CID>> = {}): Promise<CID> {
     const links = [];
     for (const [name, child] of Object.entries(children)) {
@@ -33,15 +33,15 @@ class Graph {
     return this.keep([await pbBlock(encodePb({ data: Buffer.from(data), links }))]);
   }
 
-  held = (root: CID) => readObject(root, this.read);
+  objectAt = (root: CID) => readObject(root, this.read);
 
   async child(of: CID) {
     return { cid: of, size: sizeOf(of, await this.read(of)) };
   }
 
-  /** Data by path. */
+  /** Returns the data by path. */
   async tree(root: CID, path = ""): Promise<Record<string, string>> {
-    const { data, links } = await this.held(root);
+    const { data, links } = await this.objectAt(root);
     const all: Record<string, string> = { [path]: text(data) };
     for (const { name, cid: child } of links) Object.assign(all, await this.tree(child, `${path}/${name}`));
     return all;
@@ -50,14 +50,14 @@ class Graph {
 
 const empty = () => newObject(encodePb({ data: undefined, links: [] }));
 
-test("a link is put at a path: what is on the way is kept, what is missing made", async () => {
+test("a link is put at a path: existing nodes are retained, and missing ones created", async () => {
   const graph = new Graph();
   const leaf = await graph.node("leaf");
   const root = await graph.node("root", { a: await graph.node("a", { x: leaf, z: leaf }), x: leaf });
   const child = await graph.child(await graph.node("new"));
   const edit = async (path: string, create = false) =>
     graph.tree(
-      await graph.keep(await withLink(await graph.held(root), path, child, graph.read, create ? empty : undefined)),
+      await graph.keep(await withLink(await graph.objectAt(root), path, child, graph.read, create ? empty : undefined)),
     );
   assert.deepEqual(await edit("a/x"), { "": "root", "/a": "a", "/a/x": "new", "/a/z": "leaf", "/x": "leaf" });
   assert.deepEqual(await edit("b/c/d", true), {
@@ -67,11 +67,11 @@ test("a link is put at a path: what is on the way is kept, what is missing made"
     "/b/c/d": "new",
   });
   const sizes = async (path: string) => {
-    const edited = await withLink(await graph.held(root), path, child, graph.read);
+    const edited = await withLink(await graph.objectAt(root), path, child, graph.read);
     const { cid: of, bytes } = edited.at(-1) as EditedBlocks[0];
     return decodeObject(of, bytes).links.map(({ name, size }) => [name, size]);
   };
-  const changed = await withLink(await graph.held(root), "a/x", child, graph.read);
+  const changed = await withLink(await graph.objectAt(root), "a/x", child, graph.read);
   await graph.keep(changed);
   for (const [name, size] of await sizes("a/x")) {
     const { links } = decodeObject((changed.at(-1) as EditedBlocks[0]).cid, (changed.at(-1) as EditedBlocks[0]).bytes);
@@ -80,11 +80,11 @@ test("a link is put at a path: what is on the way is kept, what is missing made"
   }
 });
 
-test("a path that cannot be followed is refused in the reference's words", async () => {
+test("a path that does not exist is rejected with the reference's text", async () => {
   const graph = new Graph();
   const root = await graph.node("root", { a: await graph.node("a") });
   const child = await graph.child(root);
-  const held = await graph.held(root);
+  const objectAt = await graph.objectAt(root);
   const refusals = [
     ["b/c", false, "no link by that name"],
     ["/a/", false, "no link by that name"],
@@ -93,31 +93,31 @@ test("a path that cannot be followed is refused in the reference's words", async
     ["b/", true, "cannot create link with no name"],
   ] as const;
   for (const [path, create, message] of refusals) {
-    await assert.rejects(withLink(held, path, child, graph.read, create ? empty : undefined), { message }, path);
+    await assert.rejects(withLink(objectAt, path, child, graph.read, create ? empty : undefined), { message }, path);
   }
-  await assert.rejects(withoutLink(held, "nope", graph.read), { message: "no link by that name" });
-  await assert.rejects(withoutLink(held, "a/nope", graph.read), { message: "no link by that name" });
-  await assert.rejects(withoutLink(held, "nope/a", graph.read), { message: "no link by that name" });
+  await assert.rejects(withoutLink(objectAt, "nope", graph.read), { message: "no link by that name" });
+  await assert.rejects(withoutLink(objectAt, "a/nope", graph.read), { message: "no link by that name" });
+  await assert.rejects(withoutLink(objectAt, "nope/a", graph.read), { message: "no link by that name" });
 });
 
-test("links are removed, all of a name; data replaced in the form of the CID", async () => {
+test("a removal removes all links of a name, and replaced data keeps the form of the CID", async () => {
   const graph = new Graph();
   const leaf = await graph.node("leaf");
   const twice = await pbBlock(
     encodePb({ data: undefined, links: ["x", "x", "y"].map((name) => ({ name, cid: leaf, size: 5 })) }),
   );
   await graph.keep([twice]);
-  const [removed] = await withoutLink(await graph.held(twice.cid), "x", graph.read);
+  const [removed] = await withoutLink(await graph.objectAt(twice.cid), "x", graph.read);
   assert.deepEqual(
     decodeObject(removed.cid, removed.bytes).links.map(({ name }) => name),
     ["y"],
   );
-  const [versionOne] = await withData({ ...(await graph.held(leaf)), cid: leaf.toV1() }, Buffer.from("other"));
+  const [versionOne] = await withData({ ...(await graph.objectAt(leaf)), cid: leaf.toV1() }, Buffer.from("other"));
   assert.equal(versionOne.cid.version, 1);
   assert.equal(text(decodeObject(versionOne.cid, versionOne.bytes).data), "other");
 });
 
-test("a path of very many parts needs no stack", async () => {
+test("a path with very many components needs no stack", async () => {
   const graph = new Graph();
   const child = await graph.child(await graph.node("deep"));
   const path = Array.from({ length: 20_000 }, () => "d").join("/");
@@ -125,14 +125,14 @@ test("a path of very many parts needs no stack", async () => {
   assert.equal(edited.length, 20_000);
 });
 
-test("changes are told as deep as they are", async () => {
+test("differences are reported at their full depth", async () => {
   const graph = new Graph();
   const [one, two, three] = await Promise.all(["1", "2", "3"].map((data) => graph.node(data)));
   const before = await graph.node("", { a: await graph.node("", { b: one as CID, c: two as CID }), gone: one as CID });
   const after = await graph.node("", { a: await graph.node("", { b: three as CID, c: two as CID }), come: one as CID });
-  const told = await diff(before, after, graph.read);
+  const changes = await diff(before, after, graph.read);
   assert.deepEqual(
-    told.map(({ kind, path }) => [kind, path]),
+    changes.map(({ kind, path }) => [kind, path]),
     [
       ["changed", "a/b"],
       ["removed", "gone"],
@@ -148,7 +148,7 @@ test("changes are told as deep as they are", async () => {
 
 const L = `<Links><Name>n</Name><Hash>${cid}</Hash><Size> 5 </Size></Links>`;
 
-test("objects are read from JSON and XML alike", () => {
+test("JSON and XML give the same objects", () => {
   const json = `{"data":"a\\u0008b","LINKS":[{"Name":"n","Hash":"${cid}","Size":5}]} junk`;
   const xml = `<?xml version="1.0"?><!DOCTYPE x [<!-- y -->]><any:thing a='1'>${L}<Data>a<b>no</b>&lt;&#x42;<![CDATA[<&]]></Data></any:thing> junk`;
   for (const [draft, data] of [
@@ -165,7 +165,9 @@ test("objects are read from JSON and XML alike", () => {
   assert.equal(text(atOnce(objectOf({ data: Buffer.from("aGk="), links: [] }, "base64")).data), "hi");
 });
 
-/** As the reference says them; where it says nothing, what is missing is said. */
+/**
+ * The texts of the reference. Where the reference reports nothing, the text names what is missing.
+ */
 const badJson: Readonly<Record<string, string>> = {
   "": "unexpected EOF",
   '{"Data":"a"': "unexpected EOF",
@@ -199,7 +201,7 @@ const badXml: Readonly<Record<string, string>> = {
   "<1/>": "invalid XML name: 1",
 };
 
-test("what is no object is told as the reference tells it", () => {
+test("an invalid object is rejected with the reference's text", () => {
   for (const [given, message] of Object.entries(badJson)) {
     assert.throws(
       () => atOnce(objectOf(atOnce(readObjectJson(Buffer.from(given))), "text")),
@@ -220,12 +222,12 @@ test("what is no object is told as the reference tells it", () => {
   });
 });
 
-test("depth of XML costs neither stack nor time", () => {
+test("deeply nested XML needs neither stack nor time", () => {
   const deep = `${"<a>".repeat(200_000)}${"</a>".repeat(200_000)}`;
   assert.deepEqual(atOnce(readObjectXml(Buffer.from(deep))), { data: new Uint8Array(), links: [] });
 });
 
-/** As the reference says them. */
+/** The texts of the reference. */
 const badPb: Readonly<Record<string, string>> = {
   "00": "unmarshal failed. proto: PBNode: illegal tag 0 (wire type 0)",
   "0a": "unmarshal failed. unexpected EOF",
@@ -238,7 +240,7 @@ const badPb: Readonly<Record<string, string>> = {
   "12000a05": "unmarshal failed. unexpected EOF",
 };
 
-test("what is no dag-pb message is told as the reference tells it", () => {
+test("an invalid dag-pb message is rejected with the reference's text", () => {
   for (const [given, message] of Object.entries(badPb)) {
     const whole = `incorrectly formatted merkledag node: ${message}`;
     assert.throws(() => parsePb(Buffer.from(given, "hex")), { name: "NodeError", message: whole }, given);

@@ -7,7 +7,7 @@ import { create as createDigest } from "multiformats/hashes/digest";
 import { dagCbor, dagPb, raw } from "#node/formats/cid/codecs.ts";
 import { identity, multihash, sha256 } from "#node/formats/cid/hashes.ts";
 import { makeCid, usualForms } from "#node/formats/cid/make.ts";
-import { encodeCbor } from "#node/formats/dag_cbor/value.ts";
+import { encodeCbor } from "#node/formats/dag_cbor/write.ts";
 import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
 import { linksOf } from "#node/formats/ipld/links.ts";
 import type { Block } from "#node/storage/blockstore/store.ts";
@@ -88,7 +88,7 @@ export class Graph {
       return;
     }
     const digest = await multihash(sha256, bytes);
-    // Others link to the same bytes under any codec, as who makes a graph may: a leaf for one is a
+    // Other programs may link to the same bytes under any codec: what is a leaf for one is a
     // directory for another.
     const forms = usualForms(digest).filter(({ code }) => code === codec || chance.is(3));
     this.#items.push({ bytes, cids: forms });
@@ -107,7 +107,7 @@ export class Graph {
     );
   }
 
-  /** These blocks under all of their CIDs. */
+  /** Returns these blocks under all of their CIDs. */
   all(items: Iterable<Item>): Block[] {
     return this.#blocks([...items], (cids) => cids);
   }
@@ -176,7 +176,7 @@ export class Contents {
 }
 
 /** The blocks that the roots retain. */
-export const keptBy = (contents: Contents, { recursive, present, guarded, direct }: Roots): CID[] => [
+export const retainedBy = (contents: Contents, { recursive, present, guarded, direct }: Roots): CID[] => [
   ...contents.below([...recursive, ...present, ...guarded]),
   ...direct,
 ];
@@ -189,24 +189,25 @@ export interface Outcome {
 }
 
 /**
- * `before` and `after` are the stored forms; `reads` tells whether a block can be read afterwards.
+ * @param lists `before` and `after` are the stored forms
+ * @param reads returns whether a block can be read afterwards
  */
 export async function outcomeOf(
-  kept: readonly CID[],
+  retained: readonly CID[],
   contents: Contents,
   { before, after }: { readonly before: readonly CID[]; readonly after: readonly CID[] },
   reads: (cid: CID) => Promise<boolean>,
 ): Promise<Outcome> {
   const lost: string[] = [];
-  for (const cid of kept) if (contents.read(cid) !== undefined && !(await reads(cid))) lost.push(String(cid));
-  const blocks = new Set(kept.map(blockOf));
-  const isKeptIn = (cid: CID) => after.some((one) => bytesOf(one) === bytesOf(cid) && blocks.has(blockOf(one)));
-  const multihashes = new Set(kept.map(bytesOf));
+  for (const cid of retained) if (contents.read(cid) !== undefined && !(await reads(cid))) lost.push(String(cid));
+  const blocks = new Set(retained.map(blockOf));
+  const isRetainedIn = (cid: CID) => after.some((one) => bytesOf(one) === bytesOf(cid) && blocks.has(blockOf(one)));
+  const multihashes = new Set(retained.map(bytesOf));
   const known = new Set(before.map(String));
   const left = after.filter((cid) => {
     if (!known.has(String(cid)) || blocks.has(blockOf(cid))) return false;
-    // The only form of a block that is kept under another one stays.
-    return !multihashes.has(bytesOf(cid)) || isKeptIn(cid);
+    // If the block is retained under another form, its only stored form stays.
+    return !multihashes.has(bytesOf(cid)) || isRetainedIn(cid);
   });
   return { lost, left };
 }

@@ -10,7 +10,7 @@ import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { BlockStore } from "#node/storage/blockstore/store.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SharedLock } from "#node/util/async/shared_lock.ts";
-import { Chance, Contents, Graph, keptBy, outcomeOf } from "./model.ts";
+import { Chance, Contents, Graph, outcomeOf, retainedBy } from "./model.ts";
 
 const { MODHOST_GC_SEEDS: seeds = "100", MODHOST_GC_FIRST: first = "1" } = process.env;
 
@@ -53,14 +53,14 @@ for (const [name, open] of [
         for (const cid of roots.direct) writer.put(pinKey("direct", cid), new Uint8Array());
       });
       pins.guard(() => roots.guarded);
-      const told: string[] = [];
-      await collectGarbage(blocks, pins, (result) => "error" in result && told.push(result.error), {
+      const errors: string[] = [];
+      await collectGarbage(blocks, pins, (result) => "error" in result && errors.push(result.error), {
         partial: roots.present,
       });
       const after = await Array.fromAsync(store.keys());
       const reads = async (cid: CID) => (await blocks.find(cid)) !== undefined;
-      const { lost, left } = await outcomeOf(keptBy(contents, roots), contents, { before, after }, reads);
-      assert.deepEqual({ lost, left: left.map(String), told, seed }, { lost: [], left: [], told: [], seed });
+      const { lost, left } = await outcomeOf(retainedBy(contents, roots), contents, { before, after }, reads);
+      assert.deepEqual({ lost, left: left.map(String), errors, seed }, { lost: [], left: [], errors: [], seed });
     }
   });
 }

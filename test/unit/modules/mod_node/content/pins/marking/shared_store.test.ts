@@ -6,7 +6,7 @@ import { collectingHost } from "#node/content/pins/shared_gc.ts";
 import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { SharedLock } from "#node/util/async/shared_lock.ts";
 import { HostGroup } from "../../../storage/shared/gc/host_group.ts";
-import { bytesOf, Chance, Contents, Graph, keptBy, outcomeOf, type Roots } from "./model.ts";
+import { bytesOf, Chance, Contents, Graph, outcomeOf, type Roots, retainedBy } from "./model.ts";
 
 const { MODHOST_GC_SEEDS: seeds = "25", MODHOST_GC_FIRST: first = "1" } = process.env;
 
@@ -40,8 +40,8 @@ class Host {
     });
   }
 
-  static async open(place: HostGroup, t: TestContext): Promise<Host> {
-    const store = await place.stores(t);
+  static async open(group: HostGroup, t: TestContext): Promise<Host> {
+    const store = await group.stores(t);
     t.after(async () => {
       await store.blocks.close();
       await store.metadata.close();
@@ -70,9 +70,9 @@ class Host {
 }
 
 test("a collection across hosts retains the blocks below all roots of all hosts, including roots added meanwhile", async (t) => {
-  const place = new HostGroup();
-  const one = await Host.open(place, t);
-  const other = await Host.open(place, t);
+  const group = new HostGroup();
+  const one = await Host.open(group, t);
+  const other = await Host.open(group, t);
   for (let seed = Number(first); seed < Number(first) + Number(seeds); seed += 1) {
     const chance = new Chance(seed);
     const graph = await Graph.random(chance, 3 + chance.below(20), String(seed));
@@ -86,8 +86,7 @@ test("a collection across hosts retains the blocks below all roots of all hosts,
     await other.pin(roots);
     one.roots = roots.present;
     const unguard = chance.one([one, other]).pins.guard(() => roots.guarded);
-    // Meanwhile the other host stores what was missing, and pins something above it, and what it
-    // did is known by then.
+    // Meanwhile the other host stores the missing blocks, and pins something above them.
     const late: Roots = chance.is(2) ? none : { ...none, recursive: [graph.cid()] };
     const all = late === none ? contents : new Contents([...stored, ...graph.all(missing)]);
     one.marked = async () => {
@@ -99,13 +98,13 @@ test("a collection across hosts retains the blocks below all roots of all hosts,
     await one.store.collections?.collect();
     unguard();
     const after = await Array.fromAsync(one.blocks.store.keys());
-    const kept = [...keptBy(contents, roots), ...all.below(late.recursive)];
-    // Other forms of what calls under way refer to may stay until the next collection, as may those
-    // of what is pinned late.
+    const retained = [...retainedBy(contents, roots), ...all.below(late.recursive)];
+    // Other forms of some blocks may stay until the next collection: of blocks that running calls
+    // refer to, and of blocks that were pinned late.
     const tolerated = new Set(all.below([...roots.guarded, ...roots.present]).map(bytesOf));
-    if (late !== none) for (const cid of kept) tolerated.add(bytesOf(cid));
+    if (late !== none) for (const cid of retained) tolerated.add(bytesOf(cid));
     for (const host of [one, other]) {
-      const { lost, left } = await outcomeOf(kept, all, { before, after }, (cid) => host.reads(cid));
+      const { lost, left } = await outcomeOf(retained, all, { before, after }, (cid) => host.reads(cid));
       const useless = left.filter((cid) => !tolerated.has(bytesOf(cid))).map(String);
       assert.deepEqual({ lost, useless, seed }, { lost: [], useless: [], seed });
     }

@@ -1,6 +1,6 @@
 /**
- * Runs a node with the reference's defaults, including bootstrap peers and discovery, on a machine
- * without a network, and prints what it reported unasked.
+ * Runs a node with the defaults of go-ipfs, including bootstrap peers and discovery, on a machine
+ * without a network, and prints its log lines and notices.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -23,7 +23,7 @@ async function connection(t: TestContext) {
   const pieces: Buffer[] = [];
   accepted.on("data", (piece: Buffer) => pieces.push(piece));
   const came = (bytes: number) =>
-    eventually("all has come", () => pieces.reduce((sum, { length }) => sum + length, 0) === bytes);
+    eventually("all bytes have arrived", () => pieces.reduce((sum, { length }) => sum + length, 0) === bytes);
   return { dialled, accepted, pieces, came };
 }
 
@@ -67,7 +67,7 @@ test("a changed socket pauses, resumes and ends as before", async (t) => {
   const sent = randomBytes(30_000_000);
   accepted.once("data", () => accepted.pause());
   dialled.end(sent);
-  await eventually("it is paused", () => accepted.isPaused());
+  await eventually("the socket is paused", () => accepted.isPaused());
   const stored = pieces.length;
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(pieces.length, stored);

@@ -19,7 +19,7 @@ test("a widened stream receives much at once, and sends few window updates", asy
   pause(near);
   const waiting = mebibyte;
   for (let left = waiting; left > 0; left -= mebibyte / 4) far.send(new Uint8Array(mebibyte / 4));
-  await until(() => near.readBufferLength >= waiting, "it has all come, though nobody reads it");
+  await until(() => near.readBufferLength >= waiting, "all data has arrived, although nobody reads it");
   const sent = 32 * mebibyte;
   const { promise: all, resolve: gotAll } = Promise.withResolvers<void>();
   let left = sent + waiting;

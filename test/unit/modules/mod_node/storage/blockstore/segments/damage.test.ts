@@ -293,7 +293,7 @@ test("a start that needs an unreadable segment names the file and the remedy", a
   await assert.rejects(opened(at, { fs }), {
     code: "SEGMENT_UNREADABLE",
     message:
-      /00000001\.car cannot be read: .*EIO.*\. No block was changed\. Copy it .* put the copy in its place and start again/,
+      /00000001\.car cannot be read: .*EIO.*\. No block was changed\. Copy it .* replace the file with the copy, and start again/,
   });
   broken = false;
   expectContent(await opened(at, { fs }), [sample(1), sample(2)], "all of it");

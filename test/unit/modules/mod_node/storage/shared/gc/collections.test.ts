@@ -122,7 +122,7 @@ test("a collection without the response of a living host is given up, names that
   };
   await assert.rejects(a.collections.collect(), {
     code: "COLLECTION_UNANSWERED",
-    message: new RegExp(`nothing is removed: .* from .*host of session ${b.log.session}\\b`),
+    message: new RegExp(`nothing was removed: .*host of session ${b.log.session}\\b`),
   });
   assert.deepEqual(sorted(a.blocks.all), [3]);
   go.resolve();

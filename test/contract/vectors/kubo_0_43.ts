@@ -1,4 +1,4 @@
-/** The known answers of Kubo 0.43 as steps (fields: `about` of the file). */
+/** Turns the test vectors of Kubo 0.43 into steps. `about` in the file explains the fields. */
 import { readFileSync } from "node:fs";
 import type { Part } from "./content.ts";
 import type { Expected, Step, Vector } from "./plan.ts";
@@ -47,14 +47,14 @@ function vectorOf({
     id,
     group,
     endpoint,
-    // Settings of imports hold at once: what changes them comes last.
+    // Settings of imports take effect at once, so vectors that change them come last.
     ...(changes.length > 0 && { config: {} }),
     steps: [...changes, ...steps.map(({ endpoint: call, ...others }) => ({ call, ...others })), own],
     after: [...cleanup.map(called), ...(changes.length > 0 ? [emptied] : [])],
   };
 }
 
-/** A call that is written with its query. */
+/** Parses a call that is written with its query. */
 function called(text: string): Step {
   const [call = "", query = ""] = text.split("?");
   return { call, query: Object.fromEntries(new URLSearchParams(query)) };

@@ -1,4 +1,4 @@
-/** Names of the places in the model, and reading from a server what they hold. */
+/** Names of the items in the model, and how to read their values from a server. */
 import { createHash } from "node:crypto";
 import type { RpcServer } from "#test/support/rpc_server.ts";
 import type { Content, Model } from "./model.ts";
@@ -8,30 +8,30 @@ export const file = (path: string) => `file ${path}`;
 export const key = (name: string) => `key ${name}`;
 export const setting = (path: string) => `setting ${path}`;
 
-/** CIDs that are pinned, of which nobody changes that. */
+/** Returns pinned CIDs that no pending change affects. */
 export const pinsAmong = (model: Model): string[] => model.among(pin("")).map((name) => name.slice(pin("").length));
 
-/** Of files; a directory holds this word in their place. */
+/** Value of a directory. The value of a file is the digest of its content. */
 export const directory = "directory";
 
-/** Settings that no other part of the node goes by. */
+/** Settings that no other part of the node uses. */
 export const settings = ["Gateway.RootRedirect", "Mounts.IPFS", "Mounts.IPNS"];
 
 export const digest = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-/** Reading from one that has just started fails for no reason but a defect. */
+/** Calls a server that has just started. Reads may only fail because of a defect. */
 async function ask(server: RpcServer, command: string, query: Readonly<Record<string, string>> = {}) {
-  const answer = await server.call(command, query);
-  const body = Buffer.from(await answer.arrayBuffer());
-  if (!answer.ok) throw new Error(`${command} ${JSON.stringify(query)} answered ${answer.status}: ${body}`);
+  const response = await server.call(command, query);
+  const body = Buffer.from(await response.arrayBuffer());
+  if (!response.ok) throw new Error(`${command} ${JSON.stringify(query)} responded with ${response.status}: ${body}`);
   return body;
 }
 
-async function json<T>(...asked: Parameters<typeof ask>): Promise<T> {
-  return JSON.parse((await ask(...asked)).toString()) as T;
+async function json<T>(...call: Parameters<typeof ask>): Promise<T> {
+  return JSON.parse((await ask(...call)).toString()) as T;
 }
 
-/** All places, with what is in them. */
+/** Resolves to the values of all items. */
 export async function observe(server: RpcServer): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   const { Keys: pins } = await json<{ Keys: object }>(server, "pin/ls", { type: "recursive" });
@@ -61,23 +61,23 @@ async function observeFiles(server: RpcServer, folder: string, found: Map<string
 
 const verified = /^\{"Msg":"(verify complete, all blocks validated\.)?","Progress":\d+\}$/;
 
-/** What is damaged, or cannot be read back though it must be there. */
+/** Resolves to blocks that are damaged, and content that must exist but cannot be read. */
 export async function damaged(server: RpcServer, model: Model): Promise<string[]> {
   const lines = (await ask(server, "repo/verify")).toString().trim().split("\n");
   const wrong = lines.filter((line) => !verified.test(line));
-  const kept = new Set([...pinsAmong(model), ...model.loose()]);
-  for (const cid of kept) {
+  const required = new Set([...pinsAmong(model), ...model.loose()]);
+  for (const cid of required) {
     const content = model.contents.get(cid);
     if (content !== undefined) wrong.push(...(await unread(server, cid, content)));
   }
-  for (const cid of model.contents.keys()) if (!kept.has(cid)) model.contents.delete(cid);
+  for (const cid of model.contents.keys()) if (!required.has(cid)) model.contents.delete(cid);
   return wrong;
 }
 
 async function unread(server: RpcServer, cid: string, content: Content): Promise<string[]> {
-  const answer = await server.call(content.command, { arg: `${cid}${content.below ?? ""}`, timeout: "20s" });
-  const body = Buffer.from(await answer.arrayBuffer());
-  if (answer.ok && digest(body) === content.digest) return [];
-  const found = answer.ok ? `${body.length} other bytes` : body.toString();
-  return [`${content.command} of ${cid}, which was stored with success: ${answer.status}, ${found}`];
+  const response = await server.call(content.command, { arg: `${cid}${content.below ?? ""}`, timeout: "20s" });
+  const body = Buffer.from(await response.arrayBuffer());
+  if (response.ok && digest(body) === content.digest) return [];
+  const found = response.ok ? `${body.length} other bytes` : body.toString();
+  return [`${content.command} of ${cid}, which was stored with success: ${response.status}, ${found}`];
 }

@@ -1,6 +1,6 @@
 /**
- * Loaded into a host with `--import`: whoever connects to the socket in its folder is told what its
- * process holds.
+ * Loaded into a host with `--import`: a client that connects to the socket in its folder gets the
+ * usage of its process.
  */
 import { readFile } from "node:fs/promises";
 import { Session } from "node:inspector/promises";
@@ -8,20 +8,20 @@ import { createServer } from "node:net";
 import { getHeapStatistics } from "node:v8";
 import { isMainThread } from "node:worker_threads";
 import { heapUsed } from "#test/support/heap.ts";
-import { type Held, socketIn } from "./held.ts";
 import { plant } from "./plant.ts";
+import { type ProcessUsage, socketIn } from "./usage.ts";
 
 const folder = process.env.MODHOST_DATA_PATH;
 if (isMainThread && folder !== undefined) {
   const server = createServer((socket) => {
     socket.on("error", () => {});
-    held().then((found) => socket.end(JSON.stringify(found)));
+    processUsage().then((found) => socket.end(JSON.stringify(found)));
   });
   server.listen(socketIn(folder)).unref();
   plant();
 }
 
-async function held(): Promise<Held> {
+async function processUsage(): Promise<ProcessUsage> {
   const heap = await heapUsed();
   await giveBack();
   const { external, rss } = process.memoryUsage();
@@ -32,7 +32,7 @@ async function held(): Promise<Held> {
   return { heap, external, rss, anonymous, native, timers: count(/^Timeout$/), sockets: count(/SocketWrap$/) };
 }
 
-/** V8 keeps pages of which it had need at some moment until it is told that memory is short. */
+/** V8 retains pages that it needed at some moment until it learns that memory is short. */
 async function giveBack(): Promise<void> {
   const session = new Session();
   session.connect();

@@ -1,11 +1,11 @@
-/** A namespace of its own in memory, and its commands in few words. */
+/** A namespace in memory, with short methods for its operations. */
 import type { CID } from "multiformats/cid";
 import { type CidOptions, cidSettings } from "#node/content/mfs/cid_settings.ts";
 import { entriesIn, statOf } from "#node/content/mfs/list.ts";
 import { Namespace } from "#node/content/mfs/namespace.ts";
 import * as operations from "#node/content/mfs/operations.ts";
 import { nameOf, namespacePath } from "#node/content/mfs/path.ts";
-import { fileAt, type WriteOptions, writeFile } from "#node/content/mfs/write_file.ts";
+import { fileAt, type WriteFileOptions, writeFile } from "#node/content/mfs/write_file.ts";
 import { type UnixfsNode, unixfsNode } from "#node/content/unixfs/node.ts";
 import { readFile } from "#node/content/unixfs/read.ts";
 import type { ModeAndTime } from "#node/formats/unixfs/format.ts";
@@ -22,7 +22,7 @@ export async function* pieces(bytes: Uint8Array, size = 50_000): AsyncGenerator<
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-export class Place {
+export class TestNamespace {
   readonly store: BlockStore;
   readonly metadata: MetadataStore;
   readonly lock = new SharedLock();
@@ -31,7 +31,7 @@ export class Place {
   sharded = false;
   files: Namespace;
 
-  /** Other places have the same metadata. */
+  /** Whether other namespaces use the same metadata. */
   readonly shared: boolean;
 
   constructor(store: BlockStore = memoryBlocks(), metadata = memoryMetadata(), shared = false) {
@@ -42,7 +42,7 @@ export class Place {
     this.files = this.#open();
   }
 
-  /** As after a crash: what was not kept is gone. */
+  /** Simulates a crash: everything that is not durable is lost. */
   crash(): void {
     this.files = this.#open();
   }
@@ -57,7 +57,7 @@ export class Place {
   write(
     path: string,
     content: string | Uint8Array | AsyncIterable<Uint8Array>,
-    options: Partial<WriteOptions> = {},
+    options: Partial<WriteFileOptions> = {},
   ): Promise<void> {
     const defaults = {
       flush: true,
@@ -105,7 +105,7 @@ export class Place {
     return operations.changeCid(this.files, namespacePath(path), cidSettings(options), { flush: true });
   }
 
-  /** Undefined takes away what was there. */
+  /** Undefined removes a mode or time. */
   facts(path: string, facts: ModeAndTime): Promise<void> {
     return operations.changeFacts(this.files, namespacePath(path), (before) => ({ ...before, ...facts }), {
       flush: true,
@@ -130,7 +130,7 @@ export class Place {
     return statOf(cid, await this.files.reader({})(cid));
   }
 
-  /** Content of a file, or names in a directory, as they were at one moment. */
+  /** Returns the content of a file, or the names in a directory, at one moment. */
   async look(path: string): Promise<{ readonly content: string } | { readonly names: readonly string[] }> {
     const cid = await this.cid(path);
     const read = this.files.reader({});
@@ -142,7 +142,7 @@ export class Place {
     return { content: Buffer.from(await readUpTo(readFile(node, read))).toString() };
   }
 
-  /** Names in the directory's order; those of directories with a slash. */
+  /** Returns the names in the directory's order, those of directories with a slash. */
   async ls(path = "/"): Promise<string[]> {
     const cid = await this.cid(path);
     const read = this.files.reader({});

@@ -23,7 +23,7 @@ async function connect({ swarm }: TestPeer, { address: text }: GoIpfs) {
   return swarm.connect(id, address === undefined ? [] : [address]);
 }
 
-test("the reference is dialled, identified and responds to pings", { skip }, async () => {
+test("a node dials and identifies go-ipfs, which responds to pings", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startPeer();
   const connection = await connect(a, go);
@@ -36,7 +36,7 @@ test("the reference is dialled, identified and responds to pings", { skip }, asy
   echo.close();
 });
 
-test("the reference dials this node, identifies it and gets responses to its pings", { skip }, async () => {
+test("go-ipfs dials and identifies a node, which responds to pings", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startPeer();
   const { id } = a.swarm;
@@ -55,7 +55,7 @@ test("the reference dials this node, identifies it and gets responses to its pin
   );
 });
 
-test("noise and mplex are spoken with the reference, too", { skip }, async () => {
+test("noise and mplex work with go-ipfs", { skip }, async () => {
   await using go = await GoIpfs.start();
   const config = { "Swarm.Transports.Multiplexers.Yamux": false };
   await using a = await startPeer({ config });
@@ -65,7 +65,7 @@ test("noise and mplex are spoken with the reference, too", { skip }, async () =>
   assert.ok((await echo.ping()) > 0);
 });
 
-test("a private network is shared with the reference", { skip }, async () => {
+test("a node and go-ipfs with the same key connect in a private network", { skip }, async () => {
   const file = `/key/swarm/psk/1.0.0/\n/base16/\n${randomBytes(32).toString("hex")}\n`;
   await using go = await GoIpfs.start([], (repo) => writeFile(join(repo, "swarm.key"), file));
   await using a = await startPeer({ prepare: ({ path }) => writeFile(join(path, "swarm.key"), file) });

@@ -1,7 +1,7 @@
 /**
- * There is one copy of the node's library: the host loads the files of a module under addresses
- * that change with each reload, so whoever imports the library by a path may get another copy than
- * the rest. By the name of the package it is one.
+ * Tests that there is only one copy of the node's library. The host loads the files of a module
+ * under addresses that change with each reload, so an import of the library by its path may load
+ * another copy. An import by the name of the package always loads the same copy.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** What files import by a path. */
+/** Yields the paths that files import. */
 function paths(files: readonly string[]): { readonly file: string; readonly path: string }[] {
   return files.flatMap((file) => {
     const source = readFileSync(join(root, file), "utf8");
@@ -24,7 +24,8 @@ test("other modules import the node's library by the name of the package", () =>
   const files = globSync("modules/**/*.ts", { cwd: root }).filter((file) => !file.startsWith("modules/mod_node/"));
   assert.ok(files.length > 50);
   const below = paths(files).filter(({ path }) => path.includes("mod_node/") || path.startsWith("#node/"));
-  // The module itself: the command line hands it to the host that it starts, and reads its options.
+  // The module itself is an exception: the command line passes it to the host that it starts, and
+  // reads its options.
   const path = "../../../mod_node/mod_node.ts";
   assert.deepEqual(
     below.sort((one, other) => (one.file < other.file ? -1 : 1)),

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Lending, LendingBudget } from "#node/content/dag/lending.ts";
+import { BlockLeases, LeaseBudget } from "#node/content/dag/block_leases.ts";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { remember } from "#node/storage/blockstore/origins.ts";
 
 const KIB = 1024;
 const BLOCK = 512 * KIB;
 const SLICE = 64 * KIB;
-const LIMITS = { whole: 4 * BLOCK, sliced: 2 * BLOCK, moment: 10 };
+const LIMITS = { whole: 4 * BLOCK, sliced: 2 * BLOCK, retainMs: 10 };
 
-/** Blocks that are read into buffers of a pool; counts those that nobody has given back. */
+/** Reads blocks into buffers of a pool, and counts those that were not released yet. */
 class Store {
   readonly #pool = new BufferPool();
-  readonly #lent = new Set<ArrayBufferLike>();
+  readonly #unreleased = new Set<ArrayBufferLike>();
   reads = 0;
   most = 0;
 
@@ -20,48 +20,48 @@ class Store {
     this.reads += 1;
     const bytes = this.#pool.take(BLOCK);
     fill(bytes, at);
-    this.#lent.add(bytes.buffer);
-    this.most = Math.max(this.most, this.held);
+    this.#unreleased.add(bytes.buffer);
+    this.most = Math.max(this.most, this.unreleasedBytes);
     remember(bytes, () => this.read(at));
     return bytes;
   }
 
   release(piece: Uint8Array): void {
-    this.#lent.delete(piece.buffer);
+    this.#unreleased.delete(piece.buffer);
     this.#pool.release(piece);
   }
 
-  get held(): number {
-    return this.#lent.size * BLOCK;
+  get unreleasedBytes(): number {
+    return this.#unreleased.size * BLOCK;
   }
 }
 
-/** Each block, and each slice of it, has other bytes. */
+/** Fills a block with bytes that differ for each block and each of its slices. */
 function fill(block: Uint8Array, number: number): void {
   for (let at = 0; at < BLOCK; at += SLICE) block.fill(number * 16 + at / SLICE, at, at + SLICE);
 }
 
 /**
- * A client as the server sees it: it takes what is written when the test says so, and one piece is
- * asked for ahead.
+ * A client as the server sees it. The test says when it receives what was written. One further
+ * piece is requested ahead.
  */
 class Client {
-  readonly lending: Lending;
+  readonly leases: BlockLeases;
   readonly #source: AsyncGenerator<Uint8Array, void, undefined>;
   #ahead: Promise<IteratorResult<Uint8Array, void>> | undefined;
-  /** Is being written. */
+  /** The piece that is being written. */
   unsent: Uint8Array | undefined;
   readonly pieces: Uint8Array[] = [];
 
-  constructor(store: Store, budget: LendingBudget, blocks: number) {
-    this.lending = new Lending({ release: (piece) => store.release(piece), budget });
+  constructor(store: Store, budget: LeaseBudget, blocks: number) {
+    this.leases = new BlockLeases({ release: (piece) => store.release(piece), budget });
     const source = async function* () {
       for (let at = 0; at < blocks; at += 1) yield await store.read(at);
     };
-    this.#source = this.lending.pieces(source());
+    this.#source = this.leases.pieces(source());
   }
 
-  /** Resolves when it has something to take; false at the end. */
+  /** Resolves to true when there is a piece to receive, and to false at the end. */
   async begin(): Promise<boolean> {
     const { done, value } = await (this.#ahead ?? this.#source.next());
     if (done === true) return false;
@@ -75,7 +75,7 @@ class Client {
     const piece = this.unsent as Uint8Array;
     this.unsent = undefined;
     this.pieces.push(piece.slice());
-    this.lending.release(piece);
+    this.leases.release(piece);
   }
 
   async readAll(): Promise<Buffer> {
@@ -92,74 +92,74 @@ function expected(blocks: number): Buffer {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("blocks for clients that are slow", () => {
-  test("are held within bounds for sixty of them, and come whole to each in the end", async (t) => {
+describe("blocks for slow clients", () => {
+  test("stay within the memory limit for sixty clients, and reach all of them completely", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const store = new Store();
-    const budget = new LendingBudget(LIMITS);
+    const budget = new LeaseBudget(LIMITS);
     const clients = Array.from({ length: 60 }, () => new Client(store, budget, 3));
-    // One after the other, as the store gives them out.
+    // One after the other, as the store returns them.
     for (const client of clients) {
       assert.equal(await client.begin(), true);
       await settled();
     }
-    // One more block is in the hands of the reader that has just got it.
+    // One more block belongs to the reader that has just received it.
     const most = LIMITS.whole + LIMITS.sliced + BLOCK;
-    assert.ok(store.most <= most, `${store.most / BLOCK} blocks were held`);
+    assert.ok(store.most <= most, `${store.most / BLOCK} blocks were in use`);
     assert.equal(clients.filter(({ unsent }) => (unsent as Uint8Array).length > SLICE).length, 2);
-    t.mock.timers.tick(LIMITS.moment);
+    t.mock.timers.tick(LIMITS.retainMs);
     await settled();
-    t.mock.timers.tick(LIMITS.moment);
-    assert.equal(store.held, LIMITS.whole, "only what is lent as it is");
+    t.mock.timers.tick(LIMITS.retainMs);
+    assert.equal(store.unreleasedBytes, LIMITS.whole, "only blocks without a copy");
     t.mock.timers.reset();
     const all = await Promise.all(clients.map((client) => client.readAll()));
     for (const bytes of all) assert.ok(bytes.equals(expected(3)));
-    assert.ok(store.most <= most + BLOCK, `${store.most / BLOCK} blocks were held`);
-    assert.deepEqual([store.held, budget.held], [0, 0]);
+    assert.ok(store.most <= most + BLOCK, `${store.most / BLOCK} blocks were in use`);
+    assert.deepEqual([store.unreleasedBytes, budget.leasedBytes], [0, 0]);
   });
 
-  test("go out as they are while there is room", async () => {
+  test("are sent without a copy while there is room", async () => {
     const store = new Store();
-    const client = new Client(store, new LendingBudget(LIMITS), 8);
+    const client = new Client(store, new LeaseBudget(LIMITS), 8);
     assert.ok((await client.readAll()).equals(expected(8)));
     assert.equal(client.pieces.length, 8);
     assert.equal(store.reads, 8);
   });
 
-  test("are not read again for a client that takes its slices at once", async () => {
+  test("are not read again for a client that receives its slices at once", async () => {
     const store = new Store();
-    const client = new Client(store, new LendingBudget({ ...LIMITS, whole: 0, moment: 60_000 }), 2);
+    const client = new Client(store, new LeaseBudget({ ...LIMITS, whole: 0, retainMs: 60_000 }), 2);
     assert.ok((await client.readAll()).equals(expected(2)));
     assert.equal(client.pieces.length, (2 * BLOCK) / SLICE);
     assert.equal(store.reads, 2);
   });
 
-  test("that has room again is given the rest as it is", async () => {
+  test("are sent without a copy again as soon as there is room", async () => {
     const store = new Store();
-    const budget = new LendingBudget({ ...LIMITS, whole: BLOCK });
-    budget.lend(BLOCK);
+    const budget = new LeaseBudget({ ...LIMITS, whole: BLOCK });
+    budget.lease(BLOCK);
     const client = new Client(store, budget, 1);
     await client.begin();
-    budget.giveBack(BLOCK);
+    budget.endLease(BLOCK);
     assert.ok((await client.readAll()).equals(expected(1)));
     assert.deepEqual(
       client.pieces.map(({ length }) => length),
       [SLICE, SLICE, BLOCK - 2 * SLICE],
     );
-    assert.equal(budget.held, 0);
+    assert.equal(budget.leasedBytes, 0);
   });
 
-  test("are given back when the client leaves, also while it is waited for", async (t) => {
+  test("are released when the client disconnects, even while the lease waits for it", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const store = new Store();
-    const budget = new LendingBudget({ ...LIMITS, whole: BLOCK, sliced: BLOCK });
+    const budget = new LeaseBudget({ ...LIMITS, whole: BLOCK, sliced: BLOCK });
     const clients = Array.from({ length: 4 }, () => new Client(store, budget, 3));
     for (const client of clients) await client.begin();
-    t.mock.timers.tick(LIMITS.moment);
+    t.mock.timers.tick(LIMITS.retainMs);
     await settled();
-    for (const { lending } of clients) lending.end();
-    t.mock.timers.tick(LIMITS.moment);
+    for (const { leases } of clients) leases.end();
+    t.mock.timers.tick(LIMITS.retainMs);
     await settled();
-    assert.equal(budget.held, 0);
+    assert.equal(budget.leasedBytes, 0);
   });
 });

@@ -1,4 +1,4 @@
-/** What hosts and their store hold at a moment. */
+/** Measures the resources of hosts and their store at a moment. */
 import { once } from "node:events";
 import { readdir, readlink } from "node:fs/promises";
 import { connect } from "node:net";
@@ -9,16 +9,19 @@ import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import type { StoreSettings } from "#test/support/engines/shared_store.ts";
 
-/** Of a process, after a collection; in bytes, and counted. */
-export interface Held {
+/** Resources of a process after a collection, in bytes and counts. */
+export interface ProcessUsage {
   readonly heap: number;
   readonly external: number;
   readonly rss: number;
-  /** Of `rss`, what is no part of a file: pages of LMDB are the system's, which takes them back. */
+  /**
+   * The part of `rss` that is not backed by files: pages of LMDB belong to the system, which
+   * reclaims them.
+   */
   readonly anonymous: number;
   /**
-   * Of `anonymous`, what neither the pages of V8's heap are nor `external`: what native code has
-   * taken, and not given back.
+   * The part of `anonymous` that is neither the pages of V8's heap nor `external`: memory of native
+   * code.
    */
   readonly native: number;
   readonly timers: number;
@@ -26,11 +29,11 @@ export interface Held {
 }
 
 /**
- * For the environment of a process that is looked at: what it frees goes back to the system at
- * once. Left to itself glibc keeps as much as was in use at some moment, here some 100 MB, of which
- * nobody can tell whether it is a leak. It gives back only what lies behind all that is in use, so
- * that a piece of a page or more has pages of its own here: with 64 KiB as the least for that, 14
- * MB of which nothing was in use came to stay within a minute.
+ * Environment of a measured process, so that it returns freed memory to the system at once. By
+ * default, glibc retains as much as was in use at some moment, here about 100 MB, which cannot be
+ * distinguished from a leak. It only returns memory after the last used piece, so each piece of at
+ * least a page gets pages of its own here. With a threshold of 64 KiB, 14 MB of unused memory
+ * remained after a minute.
  */
 export const GIVING_BACK: NodeJS.ProcessEnv = {
   MALLOC_ARENA_MAX: "1",
@@ -38,33 +41,33 @@ export const GIVING_BACK: NodeJS.ProcessEnv = {
   MALLOC_TRIM_THRESHOLD_: "65536",
 };
 
-export type Figures = Readonly<Record<string, number>>;
+export type Usage = Readonly<Record<string, number>>;
 
-/** Tables whose rows are counted, of the schema of a store. */
+/** Tables of a store's schema whose rows are counted. */
 const TABLES = ["log", "segments", "removals", "doomed", "sessions", "locks"];
 /**
- * Keys of the metadata that grow for a while, up to a number: what is to be provided, and changes
- * of the files.
+ * Metadata keys whose number grows for a while, up to a limit: the queue of announcements, and
+ * changes of files.
  */
 const BOUNDED = ["routing/queue/", "files/change/"];
 const ASK_MS = 20_000;
 
 export const socketIn = (folder: string): string => join(folder, "held");
 
-/** Of a host that was started with `tell.ts`. */
-export async function heldBy(pid: number, folder: string): Promise<Figures> {
+/** Resolves to the usage of a host that was started with `report_usage.ts`. */
+export async function usageOf(pid: number, folder: string): Promise<Usage> {
   const socket = connect(socketIn(folder)).setEncoding("utf8");
   let text = "";
   socket.on("data", (part: string) => {
     text += part;
   });
   await once(socket, "end");
-  const { heap, external, rss, anonymous, native, timers, sockets } = JSON.parse(text) as Held;
+  const { heap, external, rss, anonymous, native, timers, sockets } = JSON.parse(text) as ProcessUsage;
   const open = (await openBy(pid)).filter((path) => !path.includes("/shared/"));
-  // Those to the objects are kept for some seconds after a rush, and hold no process: `sockets`
-  // leaves them out.
-  const kept = open.filter((path) => path.startsWith("socket:")).length;
-  const descriptors = open.length - kept;
+  // Connections to the object store stay open for some seconds after a burst without keeping the
+  // process alive: `sockets` does not count them.
+  const openSockets = open.filter((path) => path.startsWith("socket:")).length;
+  const descriptors = open.length - openSockets;
   const shared = join(folder, "repo", "shared");
   const cached = (await readdir(shared, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
   return {
@@ -75,34 +78,34 @@ export async function heldBy(pid: number, folder: string): Promise<Figures> {
     native,
     timers,
     sockets,
-    "open sockets": kept,
+    "open sockets": openSockets,
     descriptors,
     "cached files": cached.length,
   };
 }
 
-/** What its descriptors are: paths, and sockets by number. */
+/** Resolves to the targets of a process' descriptors: paths, and sockets by number. */
 async function openBy(pid: number): Promise<string[]> {
   const folder = `/proc/${pid}/fd`;
   const names = await readdir(folder);
-  // Some are closed meanwhile.
+  // A descriptor may be closed meanwhile.
   const paths = await Promise.all(names.map((name) => readlink(join(folder, name)).catch(() => [])));
   return paths.flat();
 }
 
-export class StoreFigures implements AsyncDisposable {
+export class StoreUsage implements AsyncDisposable {
   readonly #line: SqlConnection;
   readonly #schema: string;
   readonly #objects: ReturnType<typeof openS3>;
 
   constructor(settings: StoreSettings) {
-    const place = sqlSettings(settings.sql);
-    this.#line = new SqlConnection(place, { name: "leaks", counts: new SqlCounts() });
-    this.#schema = `"${place.schema}"`;
+    const database = sqlSettings(settings.sql);
+    this.#line = new SqlConnection(database, { name: "leaks", counts: new SqlCounts() });
+    this.#schema = `"${database.schema}"`;
     this.#objects = openS3(s3Settings(settings));
   }
 
-  async all(): Promise<Figures> {
+  async all(): Promise<Usage> {
     const counts = TABLES.map(
       (table) => `(select count(*)::integer from ${this.#schema}.${table}) as "rows of ${table}"`,
     );
@@ -118,13 +121,10 @@ export class StoreFigures implements AsyncDisposable {
       return false;
     };
     await this.#objects.abandonUploads(isCounted);
-    return { ...(row as Figures), objects, uploads };
+    return { ...(row as Usage), objects, uploads };
   }
 
-  /**
-   * As hosts do each minute, but keeping fewer commits, for a shorter time: all that is to be
-   * forgotten, however much was written.
-   */
+  /** Trims the log as hosts do each minute, but retains fewer commits for a shorter time. */
   async trim(commits: number, seconds: number): Promise<void> {
     const once = `select ${this.#schema}.trim_log(${commits}, interval '${seconds} seconds')::integer as gone`;
     for (let gone = 1; gone > 0; ) [{ gone }] = (await this.#ask(once)) as unknown as [{ gone: number }];
