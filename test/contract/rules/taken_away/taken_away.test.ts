@@ -15,10 +15,10 @@ const standIn = new URL("stand_in.mjs", import.meta.url).href;
 const missed = [
   ["koa", "core/http/middleware/middleware.test.ts", "run in order"],
   ["@koa/router", "core/http/routing/routes.test.ts", "the methods of a path are known, whatever the requested method"],
-  ["koa-static", "modules/mod_http_files/files.alone.test.ts", "comes with type, length and validators"],
+  ["koa-static", "modules/mod_http_files/files.alone.test.ts", "is sent with type, length and validators"],
   ["serve-index", "modules/mod_http_dir_listing/listing.test.ts", "shows sizes and dates for people and for programs"],
   ["formidable", "core/http/message/multipart/parts.test.ts", "gives fields and files in order"],
-  ["lilconfig", "core/config/load.test.ts", "goes up to the folder of the nearest package.json"],
+  ["lilconfig", "core/config/load.test.ts", "ends at the folder of the nearest package.json"],
 ] as const;
 
 async function run(file: string, name: string, env: NodeJS.ProcessEnv, ...flags: string[]) {

@@ -150,7 +150,7 @@ describe("an option of HTTP that changes", { concurrency: 4 }, () => {
       ["/a/./b", /segments \. and \.\./],
       ["/x?y", /no \? and no #/],
       ["/x%20y", /without escapes/],
-      ["/$host/f", /no virtual host's/],
+      ["/$host/f", /belongs to no virtual host/],
       [5, /must be a path/],
     ] as const;
     await using server = await reconfigured({ http_paths: { echo: "/x y/é.d/..e/" } }, [echo().module]);
