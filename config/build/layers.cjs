@@ -81,7 +81,7 @@ module.exports = {
       },
     },
     {
-      name: "commands-that-modules-bring-use-the-command-line",
+      name: "commands-of-modules-use-the-command-line",
       comment: "No other file of a module may import its commands.",
       severity: "error",
       from: { path: "^modules/", pathNot: "^modules/[^/]+/cli/" },
@@ -102,7 +102,7 @@ module.exports = {
       to: { path: "^modules/", pathNot: `^modules/($1|mod_node)/|^(${exportedTypes.join("|")})$` },
     },
     {
-      name: "the-node-has-one-door",
+      name: "the-node-is-imported-by-one-name",
       comment:
         "Code outside the node imports only modhost/node. A command that starts the node loads the module itself.",
       severity: "error",
@@ -117,14 +117,14 @@ module.exports = {
       to: { path: "^modules/mod_node/mod_node\\.ts$" },
     },
     {
-      name: "core-util-knows-nobody",
+      name: "core-util-imports-no-other-room",
       comment: "core/util/ is shared by http, net, config and tls. It may import public types.",
       severity: "error",
       from: { path: "^core/util/" },
       to: { path: "^core/(?!util/|types)" },
     },
     ...Object.entries(protocols).map(([name, also]) => ({
-      name: `${name}-knows-no-neighbour`,
+      name: `${name}-imports-no-neighbour`,
       comment:
         "config, tls, net, http, metrics, tokens and relay share core/util/. Only host.ts, host/ and module/ connect them with each other and with modules.",
       severity: "error",
@@ -138,7 +138,7 @@ module.exports = {
       to: { path: `^core/(?:${hostRooms.filter((other) => !below.includes(other)).join("|")})` },
     })).filter(({ name }) => !name.startsWith("http-")),
     {
-      name: "every-file-of-the-core-has-its-room",
+      name: "every-file-of-the-core-is-in-a-room",
       comment: "Add a new folder to one of the lists above.",
       severity: "error",
       from: {
@@ -155,7 +155,7 @@ module.exports = {
       to: { path: "^core/http/", pathNot: [inHttp(below), "^core/http/settings\\.ts$"] },
     })),
     {
-      name: "every-file-of-http-has-its-room",
+      name: "every-file-of-http-is-in-a-room",
       comment: "Add a new folder to the list above.",
       severity: "error",
       from: { path: "^core/http/[^/]+/", pathNot: inHttp(httpRooms) },
@@ -175,21 +175,21 @@ module.exports = {
       to: { path: "^core/module/" },
     },
     {
-      name: "the-node-knows-no-http",
+      name: "the-node-imports-no-http",
       comment: "The node works as a library without a host. As a module it imports only the types of modules.",
       severity: "error",
       from: { path: "^modules/mod_node/" },
       to: { path: "^core/(?!types\\.ts$)" },
     },
     {
-      name: "rpc-and-commands-know-no-http",
+      name: "rpc-and-commands-import-no-http",
       comment: "A command gets a typed call and the node, and returns a value, a stream or bytes.",
       severity: "error",
       from: { path: "^modules/mod_http_api/(commands|rpc)/" },
       to: { path: "^core/|^modules/mod_http_api/http/" },
     },
     {
-      name: "rpc-knows-no-commands",
+      name: "rpc-imports-no-commands",
       severity: "error",
       from: { path: "^modules/mod_http_api/rpc/" },
       to: { path: "^modules/mod_http_api/commands/" },
@@ -215,7 +215,7 @@ module.exports = {
       to: { path: "^modules/mod_node/", pathNot: inWings(wings.slice(0, at + 1)) },
     })),
     ...upper.map((room) => ({
-      name: `${room}-stands-on-the-wings-alone`,
+      name: `${room}-imports-only-wings`,
       severity: "error",
       from: { path: inWings([room]) },
       to: { path: "^modules/mod_node/", pathNot: inWings([...wings, room]) },
@@ -227,7 +227,7 @@ module.exports = {
       to: { path: "^modules/mod_node/", pathNot: inWings([...wings, ...upper, ...joining.slice(0, at + 1)]) },
     })),
     {
-      name: "every-file-of-the-node-has-its-wing",
+      name: "every-file-of-the-node-is-in-a-wing",
       comment: "Add a new folder to the lists above.",
       severity: "error",
       from: { path: "^modules/mod_node/[^/]+/", pathNot: inWings([...wings, ...upper, ...joining, "module"]) },

@@ -102,7 +102,7 @@ export async function buildParts(folder) {
   };
   loader({ host: host.digest });
   const shared = await sharedEntryPoints(folder);
-  const plugins = [{ name: "places", setup: keepPositions([]) }, shared];
+  const plugins = [{ name: "positions", setup: keepPositions([]) }, shared];
   const node = await buildScript(folder, "program_node.js", nodeParts, ...plugins);
   loader({ host: host.digest, node: node.digest });
   for (const source of parts) await writePart(folder, source);

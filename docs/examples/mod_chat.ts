@@ -1,16 +1,21 @@
 /**
- * A chat over websockets: http://localhost:5280/chat/ in two windows. The room is the end of the
- * socket's address, so `/chat/?room=kitchen` is another one.
+ * A chat over websockets: open http://localhost:5280/chat/ in two windows. The end of the socket's
+ * address is the name of the room: `/chat/?room=kitchen` is another one.
  *
- * A message is a line of JSON: `{ name, text }`. Those who come late get the last ones, also after
- * a reload.
+ * A message is a line of JSON: `{ name, text }`. Newcomers get the last messages, even after a
+ * reload.
  */
 import type { Module, WebSocketConnection, WebSocketEvent } from "modhost";
 import { formdecode } from "modhost/net/http";
 
 export const options = {
-  chat_history: { type: "integer", default: 50, min: 0, describe: "Messages that are kept of each room." },
-  chat_rooms: { type: "integer", default: 100, min: 1, describe: "Rooms that may be open, and empty ones remembered." },
+  chat_history: { type: "integer", default: 50, min: 0, describe: "Number of messages that each room remembers." },
+  chat_rooms: {
+    type: "integer",
+    default: 100,
+    min: 1,
+    describe: "Maximum number of open rooms, and of empty rooms that are remembered.",
+  },
 } as const;
 
 interface Room {
@@ -20,11 +25,10 @@ interface Room {
 
 export default function chat(module: Module<typeof options>) {
   module.depends("http");
-  const kept = module.get_option_integer("chat_history");
+  const maxLines = module.get_option_integer("chat_history");
   const limit = module.get_option_integer("chat_rooms");
-  // A table that the old and the new instance hold together during a reload. It has lines only:
-  // sockets go with their instance, which closes them with 1012, and their pages come back to the
-  // new one.
+  // During a reload the old and the new instance share this table. It contains only lines: sockets
+  // belong to their instance, which closes them with 1012, and their pages connect to the new one.
   const history = module.shared("history") as Record<string, string[]>;
   const rooms = new Map<string, Room>();
 
@@ -39,18 +43,18 @@ export default function chat(module: Module<typeof options>) {
     room.members.delete(socket);
     if (room.members.size > 0) return;
     rooms.delete(name);
-    // No more than that many are remembered beside those that are open: names are cheap.
+    // Limits the number of remembered empty rooms, because anybody can invent names.
     for (const oldest of Object.keys(history).slice(0, -limit)) if (!rooms.has(oldest)) delete history[oldest];
     module.log.debug("The room %s is empty", name);
   }
 
   /**
-   * Nobody waits for the others: who does not read is cut off by the host, and the rest goes on.
+   * The module does not wait for slow members: the host disconnects a client that does not read.
    */
   function say(room: Room, name: string, text: string): void {
     const line = JSON.stringify({ name, text });
     room.lines.push(line);
-    room.lines.splice(0, room.lines.length - kept);
+    room.lines.splice(0, room.lines.length - maxLines);
     for (const member of room.members) member.send(line);
   }
 
@@ -62,7 +66,7 @@ export default function chat(module: Module<typeof options>) {
         return page;
       },
 
-      // Until `accept` this is a request like any other, and a number refuses it.
+      // Until `accept` this is an ordinary request, and a number rejects it.
       "WS /room/*": async (event, name) => {
         if (!/^[\w-]{1,40}$/.test(name)) return 404;
         if (!rooms.has(name) && rooms.size >= limit) return 503;

@@ -1,11 +1,11 @@
 /**
- * A reverse proxy: `/proxy/...` is answered by another server, named by the option
- * `proxy_upstream`.
+ * A reverse proxy: another server, which the option `proxy_upstream` names, responds to
+ * `/proxy/...`.
  *
- * Bodies stream in both directions at the speed of the slower side. Nothing is held in memory, and
- * a client that leaves ends the request to the other server, too. Location and cookies come as the
- * other server writes them, so it should know the address it is published at, as
- * `proxy_upstream: http://localhost:8080/proxy/` has it.
+ * Bodies stream in both directions at the speed of the slower side. They are not stored in memory,
+ * and a client that disconnects ends the request to the other server, too. Location and cookies are
+ * passed on as the other server writes them. So it should know its public address: use a path such
+ * as `proxy_upstream: http://localhost:8080/proxy/`.
  */
 import {
   type HandlerResult,
@@ -23,41 +23,41 @@ export const options = {
   proxy_upstream: {
     type: "string",
     example: "http://localhost:8080/",
-    describe: "The address that requests are passed on to; the rest of the path is appended.",
+    describe: "Address to which requests are forwarded, with the rest of the path appended.",
   },
   proxy_timeout: {
     type: "period",
     default: 30,
     min: 0.1,
-    describe: "For how long the other server may be silent before the client gets 504.",
+    describe: "How long the other server may be silent before the client gets 504.",
   },
 } as const;
 
 export default function proxy(module: Module<typeof options>) {
   const upstream = upstreamOf(module.get_option_string("proxy_upstream"));
   const timeout = module.get_option_period("proxy_timeout");
-  // A client of its own: its connections are kept and used again, and are all gone when it is
-  // closed.
+  // The module has a client of its own: its connections are reused, and are closed together with
+  // it.
   const client = new_client({ timeout, body_timeout: timeout });
   module.unload = () => client.close();
 
   const forward = async (event: HttpEvent, path: string): Promise<HandlerResult> => {
     const { request } = event;
     try {
-      const answer = await client.request(target(upstream, request, path), {
+      const received = await client.request(target(upstream, request, path), {
         method: request.method,
         headers: requestHeaders(request),
         ...(hasBody(request) ? { body: request.body_stream } : {}),
         response_type: "stream",
         signal: request.signal,
       });
-      return { status_code: answer.code, headers: withoutHops(answer.headers), body: answer.body };
+      return { status_code: received.code, headers: withoutHops(received.headers), body: received.body };
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      // It was the client whose body was cut off, or came too slowly.
+      // The body of the client was cut off or too slow.
       if (error.code === "body-failed") throw error.cause;
       if (error.code !== "cancelled") module.log.warn("%s", error.message);
-      throw new HttpError(error.code === "timeout" ? 504 : 502, "The server behind this one did not answer", {
+      throw new HttpError(error.code === "timeout" ? 504 : 502, "The upstream server did not respond", {
         cause: error,
         expose: true,
       });
@@ -88,8 +88,8 @@ function upstreamOf(text: string | undefined): URL {
 }
 
 /**
- * The rest of the path goes on as it was sent: in `path` it is decoded, so that `a%2Fb` and `a/b`
- * are one. What would climb out of the upstream's path is refused.
+ * Appends the rest of the path as it was sent: in the decoded `path`, `a%2Fb` and `a/b` are the
+ * same. A path that leaves the upstream's path is rejected.
  */
 function target(upstream: URL, { path: whole, url }: HttpEvent["request"], path: string): URL {
   const base = whole
@@ -104,9 +104,10 @@ function target(upstream: URL, { path: whole, url }: HttpEvent["request"], path:
   return found;
 }
 
-/** A body is announced by its length or its coding; in HTTP/2 it may come without either. */
+/** A length or a coding announces a body. In HTTP/2 it may come without either. */
 function hasBody(request: HttpEvent["request"]): boolean {
-  // By the exact name: in the table of headers a client's `Content_Length` would count as well.
+  // The exact name, because in the table of headers a client's `Content_Length` would count as
+  // well.
   const length = request.header("Content-Length");
   if (length !== undefined) return length !== "0";
   const isOpen = request.httpversion === "2.0" && /^P/.test(request.method);
@@ -114,7 +115,8 @@ function hasBody(request: HttpEvent["request"]): boolean {
 }
 
 function requestHeaders(request: HttpEvent["request"]): RequestHeaders {
-  // What the client says of its own way here is worth nothing behind this server.
+  // Removes what the client claims about its own connection: the upstream server could not trust
+  // it.
   const { host, expect: _expect, forwarded: _forwarded, ...headers } = withoutHops(request.headers);
   return {
     ...headers,
@@ -126,8 +128,8 @@ function requestHeaders(request: HttpEvent["request"]): RequestHeaders {
 }
 
 /**
- * Headers that speak of one connection and not of the message (RFC 9110, 7.6.1), as both sides here
- * spell them.
+ * Headers of a single connection and not of the message (RFC 9110, 7.6.1), with the names of both
+ * sides.
  */
 const hops: ReadonlySet<string> = new Set([
   "connection",
@@ -144,8 +146,8 @@ const hops: ReadonlySet<string> = new Set([
 
 function withoutHops<H extends RequestHeaders | ResponseHeaders>(headers: H): H {
   const named = String(headers.connection ?? "");
-  const kept = Object.entries(headers).filter(([name]) => {
+  const remaining = Object.entries(headers).filter(([name]) => {
     return !hops.has(name.replaceAll("-", "_")) && !contains_token(named, name.replaceAll("_", "-"));
   });
-  return Object.fromEntries(kept) as H;
+  return Object.fromEntries(remaining) as H;
 }

@@ -1,13 +1,14 @@
 /**
  * A JSON API by a router of @koa/router, at http://localhost:5280/todo:
  *
- *     curl -H 'Content-Type: application/json' -d '{"title":"Milk"}' http://localhost:5280/todo
- *     curl -X PATCH -H 'Content-Type: application/json' -d '{"done":true}'
- *     http://localhost:5280/todo/1
+ * ```sh
+ * curl -H 'Content-Type: application/json' -d '{"title":"Milk"}' http://localhost:5280/todo
+ * curl -X PATCH -H 'Content-Type: application/json' -d '{"done":true}' http://localhost:5280/todo/1
+ * ```
  *
- * The host mounts the router at the module's path, lists and counts its routes, and writes its
- * answers: statuses without a body get the error page, as JSON for those who prefer it, and a body
- * that is too large is 413.
+ * The host mounts the router at the module's path, lists and counts its routes, and completes its
+ * responses: a status without a body gets the error page, as JSON for clients that prefer it, and a
+ * body that is too large gets 413.
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -23,25 +24,24 @@ interface Todo {
 }
 
 /**
- * What outlives a reload. It is plain data: code in here would be that of the instance which put it
- * there.
+ * The state that survives a reload. It is plain data: functions in it would belong to the instance
+ * that stored them.
  */
 interface State {
   todos?: Map<number, Todo>;
-  /** Ends when the last change is on the disk. */
+  /** Resolves when the last change is on the disk. */
   written?: Promise<void>;
 }
 
 export default async function todo(module: Module) {
   module.depends("http");
   const file = join(module.data_path(), "todo.json");
-  // The old and the new instance hold the same table while one takes over from the other, so no
-  // change is lost between.
+  // During a reload the old and the new instance use the same table, so no change is lost.
   const state = module.shared() as State;
   state.todos ??= await readTodos(file);
   const { todos } = state;
 
-  /** One write after the other, each of what there is by then. */
+  /** Writes one after the other. Each writes the todos of its time. */
   const changed = () => {
     state.written = (state.written ?? Promise.resolve()).then(
       () => writeTodos(file, todos),
@@ -87,12 +87,15 @@ export default async function todo(module: Module) {
   module.provides("http", { middleware: router });
 }
 
-/** The fields that a client may set, checked; those that it does not name are missing. */
+/**
+ * Returns the fields that a client may set, validated. Fields that it does not send are missing.
+ */
 async function readFields(context: Context): Promise<{ title?: string; done?: boolean }> {
-  // Not `context.is("json")`: that looks for a length, and over HTTP/2 a body may come without one.
+  // Not `context.is("json")`, because that checks the length, and over HTTP/2 a body may come
+  // without one.
   if (context.request.type !== "application/json") return context.throw(415, "Send application/json");
   const sent = await json(context.req).catch((error: unknown) => {
-    // Anything else, such as a body over the limit, is the host's to answer.
+    // The host responds to any other error, such as a body over the limit.
     if (!(error instanceof SyntaxError)) throw error;
     return context.throw(400, "That is no JSON");
   });
@@ -107,13 +110,14 @@ async function readTodos(file: string): Promise<Map<number, Todo>> {
     const list = JSON.parse(await readFile(file, "utf8")) as Todo[];
     return new Map(list.map((entry) => [entry.id, entry]));
   } catch (error) {
-    // A file that is there and cannot be read fails the load: better than to write over it.
+    // A file that exists and cannot be read fails the load, because otherwise the next write would
+    // replace it.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return new Map();
     throw error;
   }
 }
 
-/** Replaces the file in one step: whoever reads it sees the old list or the new one. */
+/** Replaces the file in one step: a reader sees the old list or the new one. */
 async function writeTodos(file: string, todos: Map<number, Todo>): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
   await writeFile(`${file}.new`, JSON.stringify([...todos.values()]));

@@ -1,9 +1,9 @@
 /**
- * A page on which files are uploaded, and found again: `modhost run ./mod_upload.ts`, then
+ * A page to upload and find files: start `modhost run ./mod_upload.ts` and open
  * http://localhost:5280/upload/
  *
- * Files go below the server's data folder. A file of any size passes through without being held in
- * memory.
+ * Files are stored below the server's data folder. A file of any size passes through without being
+ * stored in memory.
  */
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -22,7 +22,7 @@ export const options = {
     default: 100_000_000,
     min: 1,
     unit: "bytes",
-    describe: "Largest file that may be uploaded; a larger one is answered 413.",
+    describe: "Largest file that may be uploaded; a larger one gets 413.",
   },
 } as const;
 
@@ -34,7 +34,7 @@ export default async function upload(module: Module<typeof options>) {
   const file = serve(folder);
 
   module.provides("http", {
-    // Without this, a body is read into memory before the handler is called, and is refused above
+    // Without this, a body is read into memory before the handler is called, and is rejected above
     // http_max_content_size.
     streaming_uploads: true,
     route: {
@@ -46,19 +46,19 @@ export default async function upload(module: Module<typeof options>) {
       "POST /": async (event) => {
         let saved = 0;
         for await (const part of event.request.parts({ part_bytes: limit, parts: 20 })) {
-          // A form sends an empty part for a file field that was left empty.
+          // A form sends an empty part for an empty file field.
           if (part.name !== "file" || !part.filename) continue;
           const name = await save(part, folder);
           module.log.info("Stored %s for %s", name, event.request.ip);
           saved += 1;
         }
         if (saved === 0) return 400;
-        // The browser asks for the page again, with GET: reloading it sends nothing twice.
+        // The browser requests the page again, with GET: reloading it sends nothing twice.
         return redirect(event.request.path);
       },
 
       "GET /file/*": (event, path) => {
-        // What strangers upload must not run as a page of this site.
+        // Uploaded files must not run as pages of this site.
         event.response.headers.content_disposition = "attachment";
         event.response.headers.x_content_type_options = "nosniff";
         return file(event, path);
@@ -68,9 +68,9 @@ export default async function upload(module: Module<typeof options>) {
 }
 
 /**
- * Writes one part under a name that begins with a dot, which `serve` does not show, and gives it
- * its own name when it is complete. Returns that name. A part that is cut off or too large leaves
- * nothing.
+ * Writes one part under a name that begins with a dot, which `serve` does not show, and renames it
+ * when it is complete. Returns the new name. A part that is cut off or too large leaves nothing
+ * behind.
  */
 async function save(part: MultipartPart, folder: string): Promise<string> {
   const unfinished = join(folder, `.${randomUUID()}`);
@@ -99,10 +99,7 @@ async function publish(unfinished: string, folder: string, wanted: string): Prom
   }
 }
 
-/**
- * `filename` is whatever the client sent: folders, dots in front and odd characters are not taken
- * over.
- */
+/** The client chooses `filename`: folders, leading dots and odd characters are removed. */
 function plainName(filename: string): string {
   const last = filename.split(/[\\/]/).at(-1) ?? "";
   const plain = last.replace(/[^\p{L}\p{N}._ -]/gu, "_").replace(/^[. ]+/, "");
@@ -122,8 +119,7 @@ async function stored(folder: string): Promise<Stored[]> {
 
 function page(files: readonly Stored[], limit: number): string {
   const items = files.map(
-    // Whatever came from outside is escaped: for the address by urlencode, for the page by
-    // escape_html.
+    // Text from outside is escaped: for the address by urlencode, for the page by escape_html.
     ({ name, size }) => `<li><a href="file/${urlencode(name)}">${escape_html(name)}</a> ${size_text(size)}</li>`,
   );
   return `<!doctype html>

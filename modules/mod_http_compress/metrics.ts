@@ -2,7 +2,7 @@
 import { createMetrics } from "../../core/index.ts";
 import type { MetricsProvider, MiddlewareDescription } from "../../core/types.ts";
 import type { Watcher } from "./compressor.ts";
-import type { EncodingName } from "./encodings.ts";
+import type { EncodingName } from "./encoders.ts";
 
 type Counts = NonNullable<MiddlewareDescription["counts"]>;
 

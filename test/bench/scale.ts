@@ -92,7 +92,7 @@ const FAR_GET = "GET, over the line";
  * taken within each round; the tables show medians.
  */
 export async function benchScale(options: ScaleBenchOptions, report: Report): Promise<void> {
-  if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
+  if (process.platform !== "linux") throw new Error("This needs Linux: /proc reports CPU time");
   const { rounds = 3, size = 256, hosts = 3, line = 1000, blocks = 1_000_000, only = "" } = options;
   const scale: Scale = { size: size * MEBIBYTE, files: options.files ?? SMALL_FILES, calls: options.calls ?? CALLS };
   const chosen = (name: string) => new RegExp(only).test(name);
@@ -331,7 +331,7 @@ function printWork(section: Section, work: Work, by: ReadonlyMap<string, readonl
 
 function printNewHost(section: Section, rounds: readonly (readonly NewHost[])[], blocks: number): void {
   const columns: readonly (readonly [name: string, digits: number, metric: (found: NewHost) => number])[] = [
-    ["first answer (s)", 2, ({ first }) => first],
+    ["first response (s)", 2, ({ first }) => first],
     ["first block (s)", 2, ({ block }) => block],
     ["CPU (s)", 2, ({ cpu }) => cpu],
     ["requests", 0, ({ requests }) => requests],

@@ -84,7 +84,7 @@ class Server {
  * process, ideally with a processor of its own.
  */
 export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 }, report: Report): Promise<void> {
-  if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
+  if (process.platform !== "linux") throw new Error("This needs Linux: /proc reports CPU time");
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const config = {
     http_ports: [0],

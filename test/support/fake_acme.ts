@@ -211,7 +211,7 @@ export async function fakeAcme(options: FakeAcmeOptions): Promise<FakeAcme> {
         throw new Refusal(429, "rateLimited", "too many orders", { "Retry-After": String(limited.retryAfter) });
       }
       const name = identifiers[0]?.value ?? "";
-      seen.push(`order ${name}${replaces === undefined ? "" : " in the place of another"}`);
+      seen.push(`order ${name}${replaces === undefined ? "" : " replaces another"}`);
       const token = randomBytes(16).toString("base64url");
       orders.push({ name, token, status: "pending", authorization: "pending" });
       const id = orders.length - 1;
@@ -269,7 +269,7 @@ async function proveByHttp(order: Order, expected: string, { http }: FakeAcmeOpt
   const url = `http://127.0.0.1:${http()}/.well-known/acme-challenge/${order.token}`;
   const response = await fetch(url, { headers: { host: order.name } });
   const found = await response.text();
-  return found === expected ? undefined : `${url} answers ${response.status} ${found}`;
+  return found === expected ? undefined : `${url} responds with ${response.status} ${found}`;
 }
 
 async function proveByTls(order: Order, expected: string, { https }: FakeAcmeOptions): Promise<string | undefined> {

@@ -39,7 +39,7 @@ export function wrapLines(lines: readonly string[], width: number): string[] {
       at++;
       continue;
     }
-    if (line.trim() === "" || untouched.test(line)) {
+    if (line.trim() === "" || untouched.test(line) || isCode(lines, at)) {
       out.push(line);
       at++;
       continue;
@@ -49,6 +49,20 @@ export function wrapLines(lines: readonly string[], width: number): string[] {
     at = end;
   }
   return out;
+}
+
+/**
+ * A line of indented code: the lines above it are code as well, or it begins after an empty line.
+ * Below an item of a list, an indented line is a paragraph of the item.
+ */
+function isCode(lines: readonly string[], at: number): boolean {
+  if (!/^ {4}/.test(lines[at] as string)) return false;
+  const above = lines.slice(0, at);
+  const text = above.findLast((line) => line.trim() !== "" && !/^ {4}/.test(line));
+  const begin = above.findLastIndex((line) => line.trim() !== "" && !/^ {4}/.test(line)) + 1;
+  return (
+    (begin === 0 || lines[begin]?.trim() === "") && (text === undefined || !/^ {0,3}(?:[-*+]|\d+[.)]| {2})/.test(text))
+  );
 }
 
 function paragraphEnd(lines: readonly string[], begin: number): number {

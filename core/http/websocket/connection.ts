@@ -5,7 +5,7 @@ import { ModhostError } from "../../util/errors.ts";
 import type { ProgressWatch, Watched } from "../connection/progress.ts";
 import { bytesTaken } from "../patches/node/bytes_taken.ts";
 import type { WebsocketLimits } from "../settings.ts";
-import { frameOf } from "./frame.ts";
+import { frameOf } from "./outgoing_frame.ts";
 import { WebsocketScheduler } from "./scheduler.ts";
 
 /** Reading from the client pauses when this many messages, or bytes, wait for the handler. */

@@ -1,15 +1,15 @@
 /**
- * A folder of web pages as a site, and what a folder alone cannot do: `modhost run ./mod_site`,
- * then http://localhost:5280/site/
+ * A folder of web pages as a site, with features that a folder alone does not have: start
+ * `modhost run ./mod_site` and open http://localhost:5280/site/
  *
- * The pages lie in `www` beside this file. Routes that match better than `GET /*` are laid over it.
+ * The pages are in `www` next to this file. Routes that match better than `GET /*` take precedence
+ * over it.
  */
 import { join } from "node:path";
 import { json, type Module, text } from "modhost";
 import type { HttpFiles } from "modhost/http_files";
 
-// The listing of a folder is a page that another module makes, when it is asked by the event
-// `directory-index`.
+// Another module makes the listing of a folder: the event `directory-index` requests it.
 export const depends = ["http", "http_files", "http_dir_listing"];
 
 export const options = {
@@ -24,21 +24,21 @@ export default function site(module: Module<typeof options>) {
 
   module.provides("http", {
     route: {
-      // All the pages. A folder without index.html is 403 here ...
+      // All pages. A folder without index.html gets 403 here ...
       "GET /*": serve({ path: folder }),
 
-      // ... and is listed here, as the longer wildcard is asked first. Clients may keep the files
-      // for an hour.
+      // ... and is listed here, because the longer wildcard takes precedence. Clients may cache the
+      // files for an hour.
       "GET /downloads/*": serve({ path: join(folder, "downloads"), directory_index: true, max_age: 3600 }),
 
-      // An exact route is asked before any wildcard. Returning nothing hands the request on, to the
-      // file of that name.
+      // An exact route takes precedence over wildcards. Returning nothing passes the request on, to
+      // the file of that name.
       "GET /robots.txt": () => {
         if (indexable) return;
         return text("User-agent: *\nDisallow: /\n");
       },
 
-      // A page that is no file.
+      // A page without a file.
       "GET /now.json": () => {
         const state = { now: new Date().toISOString(), site: module.http_url() };
         return json(state, { headers: { cache_control: "no-store" } });

@@ -3,12 +3,19 @@
  * its errors, the response on the wire, the `commands` listing, the reference pages, the OpenAPI
  * document and the command line.
  *
- *     export const commands = { "block/stat": readCommand({ help: "Shows the size of a block.",
- *       readOnly: true, arguments: [{ name: "key", required: true, stdin: "first", help: "The
- *       block, by CID or path." }], returns: value(fields("BlockStat", { Key: "string", Size: "int"
- *       })), async run(call) { const { cid, size } = await call.node.block.stat(call.arguments.key,
- *       call); return { Key: cid.toString(), Size: size }; }, text: ({ Key, Size }) =>
- *       `Key: ${Key}\nSize: ${Size}\n`, }), } satisfies Commands;
+ *     export const commands = {
+ *       "block/stat": readCommand({
+ *         help: "Shows the size of a block.",
+ *         readOnly: true,
+ *         arguments: [{ name: "key", required: true, stdin: "first", help: "CID or path" }],
+ *         returns: value(fields("BlockStat", { Key: "string", Size: "int" })),
+ *         async run(call) {
+ *           const { cid, size } = await call.node.block.stat(call.arguments.key, call);
+ *           return { Key: cid.toString(), Size: size };
+ *         },
+ *         text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
+ *       }),
+ *     } satisfies Commands;
  *
  * `returns` determines the types: `run` returns values of that shape, and `text` receives them.
  */

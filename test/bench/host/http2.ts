@@ -41,7 +41,7 @@ function get(session: ClientHttp2Session, path: string, status: number): Promise
   return new Promise((resolve, reject) => {
     const stream = session.request({ ":path": path }, { endStream: true });
     stream.on("response", ({ ":status": given }) => {
-      if (given !== status) reject(new Error(`${path} answered ${given}`));
+      if (given !== status) reject(new Error(`${path}: status ${given}`));
     });
     stream.on("end", () => resolve()).on("error", reject);
     stream.resume();

@@ -55,7 +55,7 @@ export function exchange(url: string, path: string, upload?: Upload): Promise<Re
       onread: { buffer, callback: receive },
     });
     socket.on("error", reject).on("close", () => {
-      if (!head.startsWith("HTTP/1.1 200")) reject(new Error(`${path} answered ${head.split("\r\n")[0]}: ${tail}`));
+      if (!head.startsWith("HTTP/1.1 200")) reject(new Error(`${path}: ${head.split("\r\n")[0]}: ${tail}`));
       else if (/^x-stream-error: /im.test(tail)) reject(new Error(`${path} failed late: ${tail}`));
       else resolve({ bytes, tail });
     });
@@ -98,7 +98,7 @@ function post(pool: Pool, { path, upload }: { readonly path: string; readonly up
         },
         onResponseEnd(_controller, trailers) {
           const failed = status !== 200 || trailers["x-stream-error"] !== undefined;
-          if (failed) reject(new Error(`${path} answered ${status}: ${trailers["x-stream-error"] ?? text}`));
+          if (failed) reject(new Error(`${path}: status ${status}: ${trailers["x-stream-error"] ?? text}`));
           else resolve(length < maxText ? text : "");
         },
         onResponseError(_controller, error) {

@@ -67,7 +67,7 @@ export async function benchStart(
     for (let round = 0; round < rounds; round += 1) {
       for (const [at, start] of Object.values(starts).entries()) measured[at]?.push(await measure(start));
     }
-    section.head(["start to first answer", "ms", "CPU (s)", "memory (MiB)", "of its own (MiB)"]);
+    section.head(["start to first response", "ms", "CPU (s)", "memory (MiB)", "of its own (MiB)"]);
     for (const [at, name] of Object.keys(starts).entries()) {
       const cell = (digits: number, of: (measurement: Measurement) => number) =>
         spread(measured[at]?.map(of) ?? [], digits);
@@ -100,7 +100,7 @@ async function kuboStarts(folder: string): Promise<Readonly<Record<string, Start
 }
 
 function idleHead(section: Section, after: string): void {
-  section.head([`idle, ${after} after the first answer`, "memory (MiB)", "of its own (MiB)", "CPU (ms a second)"]);
+  section.head([`idle, ${after} after the first response`, "memory (MiB)", "of its own (MiB)", "CPU (ms a second)"]);
 }
 
 /** Makes a row. The CPU time is that of the second half. */

@@ -142,13 +142,13 @@ async function assertContained(page: Page, name: string, who: string): Promise<v
     for (const [kind, source] of Object.entries({ srcdoc: "srcdoc", blob: "blob", data: "data", blank: "blank" })) {
       const frame = document.createElement("iframe");
       const text = "<script>" + ${JSON.stringify(attack.replaceAll("</", "<\\/"))} + "attack('${who}-" + kind + "', " + JSON.stringify(bases) + ").then((seen) => parent.postMessage({ kind: '" + kind + "', seen }, '*'))<\\/script>";
-      const told = new Promise((go) => { addEventListener("message", ({ data }) => data.kind === kind && go(data.seen)); setTimeout(() => go(["no TypeError"]), 5000); });
+      const reported = new Promise((go) => { addEventListener("message", ({ data }) => data.kind === kind && go(data.seen)); setTimeout(() => go(["no TypeError"]), 5000); });
       if (kind === "srcdoc") frame.srcdoc = text;
       else if (kind === "blob") frame.src = URL.createObjectURL(new Blob([text], { type: "text/html" }));
       else if (kind === "data") frame.src = "data:text/html," + encodeURIComponent(text);
       document.body.append(frame);
       if (kind === "blank") { const inner = frame.contentDocument; if (inner) { inner.open(); inner.write(text); inner.close(); } }
-      seen["frame " + kind] = await told;
+      seen["frame " + kind] = await reported;
     }
     return seen;
   })()`);

@@ -107,7 +107,7 @@ describe("modules that the pages show", () => {
           .replace(/^curl /, 'curl -sS --max-time 10 -w "%{stderr}%{http_code}" ');
         const { stdout, stderr } = await run("sh", ["-c", command], { cwd: dirname(script.path) });
         if (comment === "") assert.ok(Number(stderr.slice(-3)) < 400, `${line}: ${stderr} ${stdout}`);
-        else assert.ok(`${stderr} ${stdout}`.includes(comment), `${line} answers ${stderr} ${stdout}`);
+        else assert.ok(`${stderr} ${stdout}`.includes(comment), `${line}: the response is ${stderr} ${stdout}`);
       }
     });
   }

@@ -61,14 +61,19 @@ test("comments over 100 columns are found and wrapped, and directives and lines 
     assert.equal(wrapSource(source), source);
 });
 
-test("lines of Markdown over 100 columns are found and wrapped, but for tables, fences and links", () => {
+test("lines of Markdown over 100 columns are found and wrapped, except for tables, code and links", () => {
   const long = `${"word ".repeat(30).trim()}\n`;
   assert.equal(markdownFindings(long).length, 1);
   assert.equal(wrapMarkdown(`- ${long}`), `- ${"word ".repeat(19).trim()}\n  ${"word ".repeat(11).trim()}\n`);
+  assert.equal(
+    wrapMarkdown(`- a\n\n    ${long}`),
+    `- a\n\n    ${"word ".repeat(19).trim()}\n    ${"word ".repeat(11).trim()}\n`,
+  );
   assert.deepEqual(markdownFindings(wrapMarkdown(long)), []);
   for (const unchanged of [
     `| ${long.trim()} |\n`,
     `\`\`\`\n${long}\`\`\`\n`,
+    `Text\n\n    ${long}      ${long}\nText\n`,
     `<https://example.org/${"x".repeat(100)}>\n`,
   ]) {
     assert.equal(wrapMarkdown(unchanged), unchanged);

@@ -97,7 +97,7 @@ describe("with a module that is a folder", () => {
   const files = withHost({
     async prepare(folder) {
       await mkdir(join(folder, "plugins", "mod_http_home", "www"), { recursive: true });
-      await writeFile(join(folder, "plugins", "mod_http_home", "www", "index.html"), "beside the module");
+      await writeFile(join(folder, "plugins", "mod_http_home", "www", "index.html"), "next to the module");
       await writeFile(
         join(folder, "plugins", "mod_http_home", "index.js"),
         `export default function (module) {
@@ -115,7 +115,7 @@ describe("with a module that is a folder", () => {
   overEach(files, "C4.13 module.get_directory gives the module's own directory", async (client, { folder }) => {
     const directory = await client.text("/home/directory");
     assert.equal(await realpath(directory), await realpath(join(folder, "plugins", "mod_http_home")));
-    assert.equal(await client.text("/home/www/"), "beside the module");
+    assert.equal(await client.text("/home/www/"), "next to the module");
   });
 });
 

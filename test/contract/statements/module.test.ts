@@ -131,16 +131,16 @@ test("D63 hooks run by priority until one returns a result", async () => {
         module.hook("question", () => void heard.push("default"));
         module.hook("question", () => void heard.push("high"), 10);
         const hookOf = () => {
-          heard.push("answers");
-          return "answer";
+          heard.push("last");
+          return "result";
         };
         module.hook("question", hookOf, -1);
         module.hook("question", () => void heard.push("never"), -2);
       },
     },
   });
-  assert.equal(host.host.fire("question", {}), "answer");
-  assert.deepEqual(heard, ["high", "default", "answers"]);
+  assert.equal(host.host.fire("question", {}), "result");
+  assert.deepEqual(heard, ["high", "default", "last"]);
 });
 
 describe("with a loose file", () => {

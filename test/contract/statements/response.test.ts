@@ -104,7 +104,7 @@ const host = withHost({
         return 302;
       },
       "GET /status-body"({ response }) {
-        response.body = "kept";
+        response.body = "custom";
         return 203;
       },
       "GET /404": () => 404,
@@ -139,7 +139,7 @@ const host = withHost({
       "GET /array": () => ["a"] as never,
       "GET /bigint": () => 1n as never,
       "GET /object-404": () => ({ status_code: 404, body: "own words" }),
-      "GET /promise": async () => "kept",
+      "GET /promise": async () => "promised",
       "GET /promise-number": async () => 404,
       "GET /promise-object": async () => ({ status_code: 202 }),
       "GET /promise-false": async () => false as const,
@@ -269,7 +269,7 @@ overEach(host, "C4.6 a returned number is the status code", async (client) => {
   const found = await get(client, "/ret/302");
   assert.deepEqual([found.status, found.header("location")], [302, "/elsewhere"]);
   const replaced = await get(client, "/ret/status-body");
-  assert.deepEqual([replaced.status, replaced.text], [203, "kept"]);
+  assert.deepEqual([replaced.status, replaced.text], [203, "custom"]);
 });
 
 overEach(host, "C4.7 a returned number of 400 or more gets the error page of that code", async (client) => {
@@ -313,7 +313,7 @@ overEach(host, "D21 a returned object is merged into the response and sent; othe
 });
 
 overEach(host, "D22 a promise counts as the value to which it resolves", async (client) => {
-  assert.equal(await client.text("/ret/promise"), "kept");
+  assert.equal(await client.text("/ret/promise"), "promised");
   assert.equal(await client.status("/ret/promise-number"), 404);
   assert.equal(await client.status("/ret/promise-object"), 202);
   assert.equal(await client.text("/ret/promise-promise"), "inner");
@@ -390,7 +390,7 @@ overEach(host, "D35 on_destroy is called once when the response is complete", as
   assert.equal(await client.text("/stream/ran"), "destroyed true");
 });
 
-overEach(host, "D36 finished, headers_sent and is_head_request tell the state of the response", async (client) => {
+overEach(host, "D36 finished, headers_sent and is_head_request report the state of the response", async (client) => {
   for (const method of ["GET", "HEAD"]) {
     const { text } = await client.request({ method, path: "/stream/fields" });
     assert.equal(text, method === "GET" ? "false false false" : "");

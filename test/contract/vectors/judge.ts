@@ -18,7 +18,7 @@ export function judge(reply: Reply, expected: Expected): string[] {
     const difference = check === undefined ? `the check "${kind}" does not exist` : check(reply, wanted as never);
     if (difference !== undefined) differences.push(difference);
   }
-  if (differences.length > 0) differences.push(`answer: ${shortly(reply.body.toString())}${trailerOf(reply)}`);
+  if (differences.length > 0) differences.push(`response: ${shortly(reply.body.toString())}${trailerOf(reply)}`);
   return differences;
 }
 

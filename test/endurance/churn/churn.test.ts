@@ -31,7 +31,7 @@ describe("two loads, reloads and unloads under requests", () => {
         const report = await churn(example, { cycles, form });
         assert.deepEqual(report.failures, []);
         assert.equal(report.cycles, cycles);
-        assert.ok(report.responses >= cycles * 3 * 6, `${report.responses} answers`);
+        assert.ok(report.responses >= cycles * 3 * 6, `${report.responses} responses`);
         assert.ok(report.duringReload >= cycles * 3 * 2, `${report.duringReload} of them during a reload`);
         assert.ok(report.instances >= cycles * 2, `${report.instances} instances`);
         // A variable that has not been overwritten yet may still refer to the last one.

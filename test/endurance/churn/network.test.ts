@@ -9,6 +9,6 @@ test("peers that connect, work with a node and disconnect leave nothing behind a
     report.looks.map(({ left }) => left),
     [[], []],
   );
-  assert.ok(report.checks > 60, `${report.checks} answers`);
+  assert.ok(report.checks > 60, `${report.checks} results`);
   assert.equal(report.stored, 12);
 });

@@ -54,7 +54,7 @@ export async function fullDisk({ folder, toLastByte, signal, report }: FullDiskO
   const wrong: string[] = [];
   const must = async (server: RpcServer, when: string, command: string, query: Query = {}) => {
     const { ok, body } = await ask(server, command, query);
-    if (!ok) wrong.push(`${when}: ${command} ${JSON.stringify(query)} answered ${body.toString().slice(-300)}`);
+    if (!ok) wrong.push(`${when}: ${command} ${JSON.stringify(query)} responded with ${body.toString().slice(-300)}`);
     return body;
   };
   let server = await RpcServer.start({ folder, env: apiOffline });

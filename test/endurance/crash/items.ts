@@ -23,7 +23,7 @@ export const digest = (bytes: Uint8Array) => createHash("sha256").update(bytes).
 async function ask(server: RpcServer, command: string, query: Readonly<Record<string, string>> = {}) {
   const response = await server.call(command, query);
   const body = Buffer.from(await response.arrayBuffer());
-  if (!response.ok) throw new Error(`${command} ${JSON.stringify(query)} answered ${response.status}: ${body}`);
+  if (!response.ok) throw new Error(`${command} ${JSON.stringify(query)} responded with ${response.status}: ${body}`);
   return body;
 }
 

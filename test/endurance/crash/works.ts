@@ -74,7 +74,7 @@ export class Works {
       this.counts[command] = (this.counts[command] ?? 0) + 1;
       return body;
     }
-    if (!mayFail) this.model.faults.push(`${response.url} answered ${response.status}: ${body.slice(-300)}`);
+    if (!mayFail) this.model.faults.push(`${response.url} responded with ${response.status}: ${body.slice(-300)}`);
     return undefined;
   }
 

@@ -42,7 +42,7 @@ function print(fault: Fault, isolated: boolean, usual: readonly FaultReport[], w
   const responses = wild.reduce((sum, report) => sum + report.responses, 0);
   const form = isolated ? "isolated" : "plain   ";
   console.log(
-    `${form} ${fault.padEnd(8)} ${responses} answered, ${all.length - responses} failed, ${ratio(all, base)}`,
+    `${form} ${fault.padEnd(8)} ${responses} responses, ${all.length - responses} failed, ${ratio(all, base)}`,
   );
   const out = wild.flatMap((report) => report.quarantined ?? []);
   if (!isolated && out.length > 0) {

@@ -288,9 +288,9 @@ function hosts({ tree = "", ...roots }: Roots): Attack[] {
       { host: `${tree}.ipfs.localhost/../../etc` },
     ],
     host("an identity as a host", `${roots["identity 128"]}.ipfs.localhost`, "/"),
-    forwarded("a host that nobody vouches for", `${tree}.ipfs.localhost`),
-    forwarded("hosts that nobody vouches for", `${"a.example, ".repeat(1200)}b`),
-    ["a scheme that nobody vouches for", home, expect(200), { "x-forwarded-proto": "javascript" }],
+    forwarded("a host that no proxy vouches for", `${tree}.ipfs.localhost`),
+    forwarded("hosts that no proxy vouches for", `${"a.example, ".repeat(1200)}b`),
+    ["a scheme that no proxy vouches for", home, expect(200), { "x-forwarded-proto": "javascript" }],
   ]);
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostile } from "./hostile.ts";
 
-const skip = process.platform === "linux" ? false : "memory is told by /proc";
+const skip = process.platform === "linux" ? false : "only Linux reports memory in /proc";
 const mebibyte = 2 ** 20;
 
 /**

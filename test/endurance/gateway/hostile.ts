@@ -70,7 +70,7 @@ class Server {
   }
 
   metrics(collect = false): Promise<ServerMetrics> {
-    return this.request({ ask: "figures", collect });
+    return this.request({ ask: "metrics", collect });
   }
 
   /** Resolves when the process has ended by itself, because nothing keeps it alive. */

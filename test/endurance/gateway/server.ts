@@ -29,7 +29,7 @@ export interface Left {
 }
 
 export interface Instruction {
-  readonly ask: "figures" | "left" | "stop";
+  readonly ask: "metrics" | "left" | "stop";
   readonly collect?: boolean;
 }
 
@@ -76,7 +76,7 @@ async function left(): Promise<Left> {
 }
 
 process.on("message", async ({ ask, collect = false }: Instruction) => {
-  if (ask === "figures") process.send?.(await metrics(collect));
+  if (ask === "metrics") process.send?.(await metrics(collect));
   else if (ask === "left") process.send?.(await left());
   else {
     meter?.stop();

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { grow, type Step } from "./growth.ts";
 
-const skip = process.platform === "linux" ? false : "memory is told by /proc";
+const skip = process.platform === "linux" ? false : "only Linux reports memory in /proc";
 const mebibyte = 2 ** 20;
 
 async function grown(entries: number): Promise<readonly Step[]> {

@@ -33,7 +33,7 @@ export interface ChurnResult {
   readonly acknowledged: number;
   readonly refused: number;
   /**
-   * Number of those while no engine was disturbed: the machine was too busy for the database to
+   * Rejected calls while no engine was disturbed: the machine was too busy for the database to
    * respond in time.
    */
   readonly slowed: number;

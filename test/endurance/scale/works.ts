@@ -63,7 +63,7 @@ export class Works {
   /** Number of calls rejected with 503. */
   refused = 0;
   /**
-   * Number of those while all engines were available: this process saw the database take longer
+   * Rejected calls while all engines were available: this process saw the database take longer
    * than hosts wait.
    */
   slowed = 0;

@@ -84,7 +84,7 @@ function fault({ status, type, bytes, values, message }: NodeResponse): string |
   }
   if (status === 200 || status === 404) return undefined;
   if (status === 400) return bytes.length > 0 ? undefined : "400 without a reason";
-  if (status !== 500) return `answered ${status}: ${String(bytes).slice(0, 200)}`;
+  if (status !== 500) return `status ${status}: ${String(bytes).slice(0, 200)}`;
   const [error] = values as readonly { Message?: unknown; Code?: unknown; Type?: unknown }[];
   // If another encoding was requested, the response has it.
   if (values.length === 0 && type !== "application/json") return bytes.length > 0 ? undefined : "500 without a reason";

@@ -16,7 +16,7 @@ import type { Take } from "./holder.ts";
 import { LEAK_METRICS, type Leak } from "./plant.ts";
 import { GIVING_BACK, socketIn, type Usage, usageOf } from "./usage.ts";
 
-const skip = process.platform === "linux" ? false : "memory is told by /proc";
+const skip = process.platform === "linux" ? false : "only Linux reports memory in /proc";
 const MIB = 2 ** 20;
 
 /**
@@ -90,7 +90,7 @@ test("freed memory of a process is not counted, and retained memory is", { skip 
   const burst = await take("buffers", false, 300);
   const back = more(burst, first, "anonymous");
   assert.ok(back < 16 * MIB, `${back} bytes of freed memory are counted`);
-  // 23 MiB each.
+  // Each leak allocates 23 MiB.
   for (const [leak, name] of Object.entries(LEAK_METRICS) as [Leak, string][]) {
     const before = await take("buffers", false, 1);
     const after = await take(leak, true, 120);

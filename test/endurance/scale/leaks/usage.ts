@@ -88,7 +88,7 @@ export async function usageOf(pid: number, folder: string): Promise<Usage> {
 async function openBy(pid: number): Promise<string[]> {
   const folder = `/proc/${pid}/fd`;
   const names = await readdir(folder);
-  // Some are closed meanwhile.
+  // A descriptor may be closed meanwhile.
   const paths = await Promise.all(names.map((name) => readlink(join(folder, name)).catch(() => [])));
   return paths.flat();
 }

@@ -49,7 +49,8 @@ export async function pluginHost(
   const plugins = await folderOf(t, files);
   const host = await createTestHost({
     allow_failed: true,
-    config: { plugin_paths: [plugins], plugin_autoload: true, ...config },
+    // A module of a test may take longer to load on a busy machine than the default allows.
+    config: { plugin_paths: [plugins], plugin_autoload: true, load_timeout: 240, ...config },
   });
   t.after(() => host.stop());
   return { ...host, plugins };

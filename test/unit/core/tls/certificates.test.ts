@@ -198,17 +198,4 @@ describe("a configured certificate", () => {
       assert.match(log.find(({ level }) => level === "warn")?.format ?? "", format);
     }
   });
-
-  test("is replaced by a reload, which keeps the previous one if the new file is broken", async () => {
-    const files = await pair(["a.example"]);
-    const { certificates } = await store({ certificates: { "a.example": files } });
-    await certificates.prepare();
-    const next = await makeSelfSigned(["renewed.example", "a.example"]);
-    await writeFile(files.certificate, next.certificate);
-    await assert.rejects(certificates.reload(), { code: "TLS_INVALID" });
-    assert.deepEqual(await served(certificates, "a.example"), ["CN=a.example"]);
-    await writeFile(files.key, next.key);
-    await certificates.reload();
-    assert.deepEqual(await served(certificates, "a.example"), ["CN=renewed.example"]);
-  });
 });

@@ -268,6 +268,6 @@ export const requestTargets: readonly Target[] = [
     { dots: (size) => repeated("a.", size), "one key": (size) => repeated("a", size) },
     (path) => [getAt({}, path), setAt({}, path, 1)],
   ),
-  target("answers as JSON", BLOCK, listed, goJson),
-  target("answers as XML", BLOCK, listed, (value) => toXml(value, "any")),
+  target("responses as JSON", BLOCK, listed, goJson),
+  target("responses as XML", BLOCK, listed, (value) => toXml(value, "any")),
 ];

@@ -123,7 +123,7 @@ describe("a certificate by ACME", () => {
       const now = made.server.host.status().certificates.find(({ name }) => name === "a.test");
       return now?.fingerprint !== first?.fingerprint;
     });
-    assert.ok(made.authority.seen.includes("order a.test in the place of another"));
+    assert.ok(made.authority.seen.includes("order a.test replaces another"));
     assert.ok(made.authority.seen.includes("account known"));
   });
 
