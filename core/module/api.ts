@@ -47,11 +47,11 @@ export interface ModuleOwner extends Dependent {
   recordRelease(kind: string, label: string, release: Release): EffectHandle;
   advise(text: string): void;
   fault(step: string, error: unknown): void;
-  /** Why the server cannot be changed for it now: the host is waiting for its own code. */
+  /** The reason why the module cannot change the server now: the host is waiting for its code. */
   readonly occupied: string | undefined;
-  /** Records that it reads an option, for a host ("*": the server). */
+  /** Records that the module reads an option, for a host ("*": the server). */
   read(option: string, host: string): void;
-  /** Makes it global: it no longer belongs to a single host. */
+  /** Makes the module global: it no longer belongs to a single host. */
   becomeGlobal(): void;
   /** @throws {ModhostError} MODULE_UNLOADED */
   assertLive(): void;

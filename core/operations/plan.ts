@@ -129,7 +129,7 @@ interface Effect {
   readonly instance: InstanceFacts;
   /** Reasons to replace the instance. */
   readonly exchange: readonly string[];
-  /** Names of options whose change it is notified of. */
+  /** Names of the changed options that the instance is notified of. */
   readonly notified: readonly string[];
 }
 

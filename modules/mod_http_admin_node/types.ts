@@ -394,7 +394,8 @@ export interface DagLinks {
   readonly offset: number;
   readonly items: readonly {
     readonly name: string;
-    readonly cid: string /** All below it; 0 where the codec does not say it. */;
+    readonly cid: string;
+    /** The size of the target and everything below it; 0 if the codec does not contain it. */
     readonly size: number;
   }[];
 }

@@ -13,7 +13,7 @@ export const lookOptions = {
   ...socketOption,
 } as const satisfies Record<string, CommandOption>;
 
-/** Their explanation in `--help`. */
+/** Explains in `--help` what these commands inspect. */
 export const lookedAt = [
   "If a server runs on the configuration, the command asks that server, and says so on the standard error. Otherwise, or if",
   "modules or folders are named, it loads the modules as a start would, without opening a port.",

@@ -204,7 +204,7 @@ class HostRoutes {
     return { path, candidates, routed, relayed, allowed: [...methods].sort(), upgradable, cors, chain };
   }
 
-  /** Names of the apps that know a path. */
+  /** Returns the names of the apps that have a route for a path, maybe of another method. */
   #reachedBy(path: string, method: string): string[] {
     const bases = [...basesOf(path, this.#longestBase)];
     const apps = this.#groups.flatMap((group) => bases.flatMap((base) => group.get(base) ?? []));

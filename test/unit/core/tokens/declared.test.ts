@@ -127,7 +127,7 @@ describe("a token scope of a module", () => {
     await write(plugins, {
       "more/mod_thief.js": `export default (module) => void module.provides("token-scope", ${scopes});`,
     });
-    await assert.rejects(load(thief), /The kind of token scopes shop is declared by the module shop already/);
+    await assert.rejects(load(thief), /The kind of token scopes shop is already declared by the module shop/);
     assert.equal((await ask("/shop", secret)).status, 200);
     assert.deepEqual(host.residue("thief"), []);
   });

@@ -83,7 +83,7 @@ describe("a token scope", () => {
     const again = declaredBy("example", { kind: "shop", help: "all", accesses: { close: "closing time" } });
     assert.throws(() => kinds.add(declaredBy("thief", shop)), {
       code: "TOKEN_SCOPE_TAKEN",
-      message: /scopes shop is declared by the module example already/,
+      message: /scopes shop is already declared by the module example/,
     });
     assert.throws(() => kinds.add(declaredBy("thief", { kind: "app", help: "all" })), {
       message: /by the host itself/,
