@@ -1,6 +1,6 @@
 /** Calls endpoints by plain HTTP, because client libraries call only some of them. */
 import { parseServer } from "#modules/mod_http_api/cli/rpc/server.ts";
-import { type EarlierResults, calls } from "#test/contract/surface/calls.ts";
+import { calls, type EarlierResults } from "#test/contract/surface/calls.ts";
 import { callEndpoint } from "#test/contract/surface/live.ts";
 import { storageCommands } from "#test/support/storage_commands.ts";
 
