@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 
 const { resolve } = createRequire(import.meta.url);
 
-/** True unless npm was told to leave out this optional dependency, or could not install it. */
+/** Returns false if npm was called without this optional dependency, or could not install it. */
 function isInstalled(name: string): boolean {
   try {
     return resolve(name) !== "";
@@ -12,17 +12,17 @@ function isInstalled(name: string): boolean {
 }
 
 /**
- * Modules that are enabled by default only if their packages are installed. Naming one of them in
- * the configuration reports what is missing.
+ * Modules that are enabled by default only if their optional packages are installed. If the
+ * configuration enables one of them all the same, the error names the missing package.
  */
 const leftOut: readonly string[] = isInstalled("lmdb") ? [] : ["http_admin_node", "http_api"];
 
 /**
- * The host's knowledge of the modules that come with it. The host's sources name none of
- * them, so that any module can replace them.
+ * The names of bundled modules that the host uses. Its own sources contain no such name, so another
+ * module can take over any of these tasks.
  */
 export const bundled = {
-  /** Loaded unless the configuration says otherwise. */
+  /** The default of `modules_enabled`. */
   enabled: [
     "http",
     "http_errors",
@@ -35,8 +35,12 @@ export const bundled = {
     "backup",
     "http_api",
   ].filter((name) => !leftOut.includes(name)),
-  /** Never quarantined unless the configuration says otherwise: without them nothing is served. */
+  /** Modules that are never quarantined by default, because nothing is served without them. */
   essential: ["http", "http_guard", "node", "http_api"],
   /** Serves the socket at which commands find the running server. */
   control: "http_admin",
+  /** Serves folders of web pages that `modhost run` is started with. */
+  fileServer: "http_files",
+  /** Lists the folders without an index page, for the file server. */
+  folderLister: "http_dir_listing",
 } as const;

@@ -19,9 +19,9 @@ interface Hook {
 
 /**
  * Named hooks with priorities. `fire` runs them one after another, higher priority first and equal
- * ones in the order they were added, until one returns something other than undefined or null: that
- * is the result ("first answer wins"). A hook belongs to a host name. It receives events of its own
- * host and of the whole server; a hook of the whole server receives all events.
+ * ones in the order they were added, until one returns something other than undefined or null,
+ * which is the result. A hook belongs to a host name. It receives events of its own host and of the
+ * whole server; a hook of the whole server receives all events.
  */
 export class EventBus {
   #hooks = new Map<string, readonly Hook[]>();

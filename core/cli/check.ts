@@ -35,8 +35,8 @@ export interface Report {
 }
 
 /**
- * The exit code with --exit-code if the configuration is valid, but the server that runs on it uses
- * an older one.
+ * The exit code with --exit-code if the configuration is valid, but the running server uses an
+ * older one.
  */
 const CHANGES_WAIT = 4;
 
@@ -45,12 +45,15 @@ export const check: Command = {
   arguments: filesArgument,
   help: "Check the configuration, its paths and ports, and list the modules that would be loaded",
   options: {
-    "exit-code": { type: "boolean", help: "Exit with 4 when the configuration is valid and not in force" },
+    "exit-code": {
+      type: "boolean",
+      help: "Exit with 4 if the configuration is valid, but the running server uses an older one",
+    },
     ...socketOption,
   },
   about: [
-    "When a server runs on the config file, it is asked what modhost reload would change, and that is shown, too. The exit",
-    "code is 0 when the configuration is valid, and 1 when it is not.",
+    "If a server runs on the config file, the command also shows what modhost reload would change there. The exit code is 0",
+    "if the configuration is valid, and 1 if it is not.",
   ].join("\n"),
   async run(context) {
     const { output, cwd, options } = context;
@@ -89,7 +92,7 @@ export const check: Command = {
 };
 
 const planVerdict = ({ isEmpty }: ConfigPlan) =>
-  isEmpty ? "The server that runs has it in force." : "The server that runs would change by modhost reload:";
+  isEmpty ? "The running server uses this configuration." : "modhost reload would change the running server:";
 
 /** Returns the status of the server that runs on the same file, and its plan for that file. */
 async function runningPlan(
@@ -109,7 +112,7 @@ async function runningPlan(
     return { running, plan: value };
   } catch (error) {
     if (error instanceof RefusedError) {
-      return { ok: false, problems: [`the server that runs: ${error.message}`], ...(running && { running }) };
+      return { ok: false, problems: [`the running server: ${error.message}`], ...(running && { running }) };
     }
     // The file may not exist or may be unreadable.
     if (!ok) return {};

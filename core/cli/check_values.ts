@@ -17,7 +17,7 @@ export async function valueWarnings(config: Config, http: HttpModule | undefined
 }
 
 interface SetOption {
-  /** The name as in the config file: `hosts.www.example.org.http_files_dir`. */
+  /** The name as in the config file: `hosts.www.example.org.notes_folder`. */
   readonly path: string;
   readonly declaration: OptionDeclaration;
   readonly value: unknown;
@@ -86,10 +86,10 @@ async function pathFault(
   if (must_exist === true) return `there is no ${path}`;
   let above = dirname(path);
   while (above !== dirname(above) && !(await allows(above, constants.F_OK))) above = dirname(above);
-  if (!(await stat(above)).isDirectory()) return `${path} cannot be made: ${above} is not a folder`;
+  if (!(await stat(above)).isDirectory()) return `${path} cannot be created: ${above} is not a folder`;
   return (await allows(above, constants.W_OK))
     ? undefined
-    : `${path} cannot be made: no permission to write in ${above}`;
+    : `${path} cannot be created: no permission to write in ${above}`;
 }
 
 const allows = (path: string, mode: number): Promise<boolean> =>
@@ -111,7 +111,7 @@ function appWarnings(config: Config, http: HttpModule | undefined): string[] {
     const names = Object.keys(value as object).filter((name) => name !== "*" && !apps.has(name));
     return names.map((name) => `${path}.${name}: ${noApp(name, apps)}`);
   });
-  // Middleware for an app that does not exist never runs, so the app that was meant runs without
+  // Middleware for an app that does not exist never runs. The app that was meant then runs without
   // it.
   const idle = http
     .middleware()
@@ -155,7 +155,7 @@ export async function portFaults(
     const reason = reasonOf(refused);
     // PORT_UNAVAILABLE means that the port cannot be opened even though no other program uses it.
     if (code === "PORT_UNAVAILABLE") (isOptional ? warnings : problems).push(reason);
-    else if (running === undefined) warnings.push(`${reason} (or does this server run?)`);
+    else if (running === undefined) warnings.push(`${reason} (perhaps because this server runs)`);
     else if (plan === undefined ? !own.has(port) : opened.has(port) && !closed.has(port)) warnings.push(reason);
   }
   return { problems, warnings };

@@ -17,13 +17,13 @@ export interface CommandOption extends ParseArgsOptionDescriptor {
 }
 
 /** The kinds of names that completion requests from a running server. */
-export type KnownNames = "modules" | "tokens" | "routes";
+export type KnownNames = "modules" | "tokens" | "scopes" | "routes";
 
 /**
  * A command below another one, as completion needs it. Its name may consist of several words:
  * `users add`.
  */
-export type Subcommand = Pick<Command, "name" | "help" | "options">;
+export type Subcommand = Pick<Command, "name" | "help" | "options" | "completes">;
 
 /**
  * A command of the program. These fields define how its words are read, completed and explained by
@@ -50,10 +50,13 @@ export interface Command {
   readonly commands?: readonly Command[];
   /** Values of its first argument, for completion. */
   readonly words?: readonly string[];
-  /** The kind of name of its arguments, for completion. Default: files. */
-  readonly completes?: KnownNames;
   /**
-   * Returns additional commands below a verbatim one, for completion only. It is called only when
+   * The kind of name of its arguments, for completion: one kind for all arguments, or one for each,
+   * of which the last is for all further arguments. Default, and for undefined: files.
+   */
+  readonly completes?: KnownNames | readonly (KnownNames | undefined)[];
+  /**
+   * Returns additional commands below this one, for completion only. It is called only when
    * completion needs them.
    */
   subcommands?(): Promise<readonly Subcommand[]>;

@@ -2,11 +2,13 @@ import { adminSocket, send } from "./admin/client.ts";
 import { type Command, type CommandContext, type KnownNames, UsageError } from "./command.ts";
 import { type CompletionSites, scripts } from "./completion/scripts.ts";
 
-/** Where a server lists names, and how to read each one. */
+/** For each kind of name, the path of the Admin API that lists the names, and how to read one. */
 const sources: Readonly<Record<KnownNames, Source>> = {
   modules: { path: "/modules", name: ({ name }) => name },
   tokens: { path: "/tokens", name: ({ name }) => name },
-  // People type the part that the star stands for.
+  // The part in capitals stands for a name: `app:NAME` completes to `app:`.
+  scopes: { path: "/tokens/scopes", name: ({ form }) => form?.replace(/[A-Z].*$/, "") },
+  // People type only the part before the star.
   routes: { path: "/routes", name: ({ path }) => path?.replace(/\*$/, "") },
 };
 
@@ -18,19 +20,19 @@ interface Source {
 const shells = Object.keys(scripts);
 
 /**
- * Returns the command; `places` returns the completion sites of all commands, including this one.
+ * Returns the command; `sites` returns the completion sites of all commands, including this one.
  */
 export function completionOf(sites: (context: CommandContext) => Promise<CompletionSites>): Command {
   return {
     name: "completion",
     arguments: `${shells.join("|")} | names ${Object.keys(sources).join("|")}`,
-    help: "Print the script by which a shell completes commands, options and names",
+    help: "Print the script that lets a shell complete commands, options and names",
     words: [...shells, "names"],
     about: [
       'bash (4 or later): eval "$(modhost completion bash)" in ~/.bashrc. zsh: eval "$(modhost completion zsh)" in ~/.zshrc,',
-      "behind compinit. fish: modhost completion fish > ~/.config/fish/completions/modhost.fish. Names of modules, tokens and",
-      "routes are asked of the server that runs on the configuration: names prints them, or nothing where none runs. The script",
-      "has the commands of the modules that are configured when it is printed; --config names another configuration.",
+      "after compinit. fish: modhost completion fish > ~/.config/fish/completions/modhost.fish. The script knows the commands of",
+      "the modules that are configured when it is printed; --config names another configuration. It gets names of modules,",
+      "tokens, scopes and routes from the running server: completion names prints them, or nothing if no server runs.",
     ].join("\n"),
     async run(context) {
       const [wanted = "", ...more] = context.args;

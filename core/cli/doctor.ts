@@ -28,16 +28,16 @@ export function doctorOf(modulesOf: (search: ConfigSearch) => ModuleCommands): C
   return {
     name: "doctor",
     arguments: filesArgument,
-    help: "Tell what is wrong with this installation, and what to do about it",
+    help: "Find problems of this installation, and say how to fix them",
     options: socketOption,
     about: [
-      "It looks at the configuration, the machine, the server that runs, if one does, and the stores that the configuration names, and",
-      "asks nobody else. The exit code is 1 when something does not work, 0 otherwise: warnings are about what will not, or is",
-      "not safe. It checks:",
+      "It inspects the configuration, the machine, the running server if there is one, and the stores that the configuration",
+      "names. It contacts nobody else. The exit code is 1 if something does not work, and 0 otherwise. A warning means that",
+      "something will stop working, or is not safe. The checks are:",
       "",
       ...own.map(({ name, help }) => `- ${name}: ${help}`),
       `- ${commandFiles}: ${commandFilesHelp}`,
-      "- what modules check themselves: the files cli/doctor.ts in their folders",
+      "- the checks of modules: the files cli/doctor.ts in their folders",
     ].join("\n"),
     async run(context) {
       const installation = await installationOf(context);

@@ -14,7 +14,7 @@ export function programHelp(commands: readonly Command[], globals: Readonly<Reco
     "Options:",
     optionRows(globals),
     "",
-    "modhost COMMAND --help tells more about a command.",
+    "modhost COMMAND --help explains a command.",
   ].join("\n");
 }
 
@@ -36,7 +36,7 @@ export function commandHelp(
 ): string {
   const { name, help, about, verbatim, options } = command;
   const shown = verbatim === true ? { ...options } : { ...options, ...globals };
-  const note = verbatim === true ? ["", `Options of modhost itself stand before ${name}.`] : [];
+  const note = verbatim === true ? ["", `Options of modhost itself come before ${name}.`] : [];
   return [
     `Usage: ${program} ${usageOf(command)} [OPTIONS]`,
     "",

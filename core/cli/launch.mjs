@@ -10,23 +10,23 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-// From this version on Node asks before it takes a request for an upgrade.
+// The HTTP server needs `shouldUpgradeCallback`, which Node.js has since this version.
 const needed = [24, 9];
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..", "..");
 /**
- * Options of Node that open an inspector: of `modhost run`, they are meant for the process that
- * runs the modules.
+ * Whether a word is an option of Node.js that opens an inspector. After `modhost run`, such an
+ * option is for the process that runs the modules.
  */
 const isInspection = (word) => /^--inspect(-brk|-wait)?(=|$)/.test(word);
 
-/** With the brackets that Node wants around an IPv6 address. */
+/** Returns the option with brackets around an IPv6 address, as Node.js requires. */
 function asNodeTakesIt(option) {
   const value = option.split("=")[1];
   return value !== undefined && isIPv6(value) ? option.replace(value, `[${value}]`) : option;
 }
 
-/** The host of the address that an inspector is to listen at; undefined where Node chooses. */
+/** Returns the host that an inspector is to listen on; undefined if Node.js chooses it. */
 const hostOf = (option) => (/^[^=]+=(?!\d+$)(\[[^\]]*\]|[^:]+)/.exec(option) || [])[1];
 const isLocal = (host) => /^(localhost|127\.[\d.]+|\[::1\])$/i.test(host);
 
@@ -49,9 +49,9 @@ function serving() {
 }
 
 /**
- * The words of the command line, and those among them that are meant for Node. Words after the name
- * of a command belong to the command, except after `run`: its Node options are for the process that
- * runs the modules.
+ * Splits the words of the command line into those for Node.js and the others. Words after the name
+ * of a command belong to the command. After `run`, options of Node.js are for the process that runs
+ * the modules.
  */
 function split(words) {
   const end = words.indexOf("--");
@@ -132,15 +132,18 @@ function endWithParent() {
 }
 
 /**
- * Listening sockets that systemd has given to this process: Node lets go of them when it is
- * replaced, but a child gets them.
+ * Listening sockets that systemd has given to this process. They are lost when `execve` replaces
+ * the process, but a child inherits them.
  */
 const sockets = Array.from(
   { length: Number(process.env.LISTEN_PID) === process.pid ? Number(process.env.LISTEN_FDS) || 0 : 0 },
   (_, at) => 3 + at,
 );
 
-/** Replaces this process where Node can, else runs a child and ends as it does. */
+/**
+ * Replaces this process if Node.js can do that. Otherwise it runs a child, and exits as the child
+ * does.
+ */
 function hand(executable, args) {
   if (typeof process.execve === "function" && process.platform !== "win32" && sockets.length === 0) {
     process.execve(executable, [executable].concat(args), process.env);
@@ -162,9 +165,9 @@ function hand(executable, args) {
 }
 
 /**
- * For what is compiled: a folder of this user into which nobody else can write, since whoever
- * writes there has their code run here. Undefined where there is none. Node's own choice is a
- * folder that the first user of the machine makes for all.
+ * Returns a folder for compiled code that only this user can write to, because Node.js runs what it
+ * finds there. Undefined if no such folder exists. Node's own default is a folder that the first
+ * user of the machine creates for all users.
  */
 function privateFolder() {
   const { getuid } = process;
@@ -221,7 +224,7 @@ if (executable === undefined) {
   import(pathToFileURL(main).href);
 } else {
   import("node:inspector").then((inspector) => {
-    // Its port is for the process that takes over, which is given the same options.
+    // The inspector closes first: the new process gets the same options, and needs the port.
     if (inspector.url() !== undefined) inspector.close();
     warnOfInspection(inspection);
     const given = isNewEnough ? process.execArgv : process.execArgv.filter(isInspection);

@@ -36,7 +36,7 @@ export const newModule: Command = {
     const files = Object.keys(made.files).map((file) => join(made.folder, file));
     output.show({ name, app: appName(name), files, next: made.next }, () => {
       const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
-      const title = output.paint("bold", `The module ${name} is made:`);
+      const title = output.paint("bold", `Created the module ${name}:`);
       const paths = files.map((file) => relative(cwd, file));
       return [title, ...indented(paths), "", "Next:", ...indented(made.next)].join("\n");
     });

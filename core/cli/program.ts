@@ -21,7 +21,7 @@ export const globals = {
     type: "boolean",
     help: "Use colours; --no-color uses none. Default: on a terminal, unless NO_COLOR or FORCE_COLOR says otherwise",
   },
-  help: { type: "boolean", short: "h", help: "Print this" },
+  help: { type: "boolean", short: "h", help: "Print this help" },
   version: { type: "boolean", short: "V", help: "Print the version" },
 } as const satisfies Record<string, CommandOption>;
 
@@ -150,9 +150,9 @@ async function parse(argv: readonly string[], { cwd, env, stderr }: ProgramConte
 function settingHint(unknown: string): string {
   const name = unknown.replaceAll("-", "_");
   if (/^(https?_)?ports?$/.test(name)) {
-    return `: --port is that of plain HTTP; else ports are the options http_ports and https_ports, for example ${variableOf("http_ports")}=6280`;
+    return `: --port sets the port of plain HTTP, and the options http_ports and https_ports set all ports, for example ${variableOf("http_ports")}=6280`;
   }
-  return Object.hasOwn(coreOptions, name) ? `: it is an option of the configuration, or ${variableOf(name)}` : "";
+  return Object.hasOwn(coreOptions, name) ? `: set it in the config file, or as ${variableOf(name)}` : "";
 }
 
 /**

@@ -109,7 +109,7 @@ function explained(
     `${method} ${path ?? "(outside of all paths)"} on ${host ?? "an unknown host"}`,
     ...(claimants.length === 0
       ? []
-      : [`Asked first whether they take it: ${claimants.map(({ app }) => app).join(", ")}`]),
+      : [`These apps may claim the request first: ${claimants.map(({ app }) => app).join(", ")}`]),
     ...(middleware.length === 0 ? [] : [middlewareTable(middleware, fileOf)]),
     tried.length === 0 ? "No route matches." : columns(tried, "  "),
     tried.length === 0 ? `${status}: ${reason}` : `${status} ${reason}`,
@@ -134,7 +134,7 @@ function nearTable(near: readonly RouteInfo[]): string[] {
   const byPath = [...Map.groupBy(near, ({ path }) => path)];
   const lines = byPath.slice(0, MAX_NEAR).map(([path, routes]) => `  ${methodsOf(routes)} ${path}`);
   const more = byPath.length > MAX_NEAR ? [`  and ${byPath.length - MAX_NEAR} more: modhost routes`] : [];
-  return ["Routes near it:", ...lines, ...more];
+  return ["Similar routes:", ...lines, ...more];
 }
 
 /** Parses `--explain "GET /path"`, `--explain GET /path` or, for GET, `--explain /path`. */

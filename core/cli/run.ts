@@ -26,18 +26,18 @@ import { workersOption, workersWanted } from "./workers_wanted.ts";
 export const run: Command = {
   name: "run",
   arguments: filesArgument,
-  help: "Start the server: with what the configuration names, or just these modules and folders of web pages",
+  help: "Start the server with the configuration, or only with these modules and folders of web pages",
   options: {
     port: {
       type: "string",
       short: "p",
       value: "PORT",
-      help: "Serve plain HTTP at this port, whatever is configured; 0 lets the system choose one",
+      help: "Serve plain HTTP on this port instead of the configured ones; 0 chooses a free port",
     },
     quiet: {
       type: "boolean",
       short: "q",
-      help: "Print only what goes wrong: no addresses, no requests, no log below warnings",
+      help: "Print only warnings and errors: no addresses and no request log",
     },
     watch: {
       type: "boolean",
@@ -45,24 +45,28 @@ export const run: Command = {
     },
     takeover: {
       type: "boolean",
-      help: "Take the place of the server that runs: it starts this program, hands it its ports, and ends; without one, start",
+      help: "Replace the running server without downtime: it starts this program, hands over its ports, and ends. If none runs, just start",
     },
     wait: {
       type: "string",
       value: "SECONDS",
-      help: "With --takeover: how long requests that last may hold it up, while everything is served; default 60",
+      help: "With --takeover: seconds to wait for long requests before the handover; default 60",
     },
     workers: {
       type: "string",
       value: "N",
-      help: "Serve with so many processes, or auto: as many as there are processors; default: the option workers, else 1",
+      help: "Number of server processes, or auto for one per processor; default: the option workers, else 1",
     },
     inspect: {
       type: "string",
       value: "[HOST:PORT]",
-      help: "Let a debugger attach, at 127.0.0.1:9229 unless told otherwise",
+      help: "Let a debugger attach, by default at 127.0.0.1:9229",
     },
-    "inspect-brk": { type: "string", value: "[HOST:PORT]", help: "The same, and wait for it before anything runs" },
+    "inspect-brk": {
+      type: "string",
+      value: "[HOST:PORT]",
+      help: "Like --inspect, and wait for the debugger before any code runs",
+    },
   },
   async run(context) {
     if (context.options.wait !== undefined && context.options.takeover !== true)
@@ -144,7 +148,7 @@ async function serviceOf(context: CommandContext, manager: ServiceManager, worke
   const { output, env } = context;
   // Only this command needs a host, so others do not load it.
   const { createHost } = await import("../host.ts");
-  // Its variable is not part of the configuration.
+  // This removes the variable of a takeover, which is no option of the configuration.
   const previous = previousProcess(env);
   const configured = hostOptions({ ...context, env: environmentOf(context) }, context.args);
   const own = worker === undefined ? {} : await (await import("./supervise.ts")).workerOptions(worker, configured);
@@ -226,7 +230,7 @@ async function followed(
   return { sockets: ports, states };
 }
 
-/** Returns one line for the people who look after the service. */
+/** Returns the status line for the service manager. */
 function servedText(host: Host): string {
   const apps =
     httpOf(host)

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { bundled } from "../../config/bundled.ts";
 import type { Handler, ModuleDefinition } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { UsageError } from "./command.ts";
@@ -46,7 +47,7 @@ function isModuleFolder(folder: string): boolean {
   }
 }
 
-/** The exports of the module http_files that are used here. */
+/** The part of the file server's exports that is used here. */
 interface FileServer {
   serve(options: { readonly path: string; readonly directory_index: boolean }): Handler;
 }
@@ -55,9 +56,9 @@ function siteModule(folder: string): NamedModule {
   const name = basename(folder) || "files";
   return {
     name: `site_${name}`,
-    depends: ["http", "http_files", "http_dir_listing"],
+    depends: ["http", bundled.fileServer, bundled.folderLister],
     load(module) {
-      const { serve } = module.depends<FileServer>("http_files");
+      const { serve } = module.depends<FileServer>(bundled.fileServer);
       const handler = serve({ path: folder, directory_index: true });
       module.provides("http", { default_path: `/${name}`, route: { "GET /*": handler } });
     },

@@ -32,10 +32,10 @@ export function announceStop(host: Host, output: Output, signal: string): StopPr
   const delay = Number(host.config.value("stop_delay") ?? 0);
   output.show({ event: "stopping", signal, delay, grace, requests }, () => {
     const lines = [
-      ...(delay > 0 ? [`\nNot ready any more; everything is served for another ${delay} s, then:`] : []),
+      ...(delay > 0 ? [`\nReporting not ready; requests are served for another ${delay} s, then:`] : []),
       requests.length === 0
         ? "\nStopping."
-        : `\nStopping, at most ${grace} s after requests that are being answered; Ctrl+C again ends them at once:`,
+        : `\nStopping: pending requests have at most ${grace} s; Ctrl+C again ends them at once:`,
     ];
     return [...lines, ...listed(requests)].join("\n");
   });

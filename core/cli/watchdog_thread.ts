@@ -10,12 +10,12 @@ const STDERR = 2;
 /** The exit code after SIGKILL, the only signal that such a process still handles. */
 const EXIT_CODE = 137;
 /**
- * Milliseconds to wait for the stack of the main thread: it responds at once, unless it waits for
+ * Milliseconds to wait for the stack of the main thread. It responds at once, unless it waits for
  * the system.
  */
 const PATIENCE_MS = 1000;
 
-const names = new Map<number, string>([[0, "no module's code, as far as is known"]]);
+const names = new Map<number, string>([[0, "code of no known module"]]);
 parentPort?.on("message", ([number, name]: [number, string]) => names.set(number, `code of the module ${name}`));
 
 let last = Atomics.load(beat, 0);
@@ -36,7 +36,7 @@ setInterval(
     if (isReported || still < seconds) return;
     isReported = true;
     const holder = names.get(Atomics.load(running, 0)) ?? "a module";
-    report(`the event loop has stood still for ${still.toFixed(1)} s, in ${holder}`);
+    report(`the event loop has been blocked for ${still.toFixed(1)} s, in ${holder}`);
     void reportStack();
   },
   (seconds / 4) * 1000,

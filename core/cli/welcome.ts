@@ -51,7 +51,7 @@ export function welcome(started: Started, output: Pick<Output, "paint" | "width"
       [
         ["ports", ports.join(", ") || "none"],
         ["data", data],
-        ["config", config ?? "none: every option has its default, unless the environment says otherwise"],
+        ["config", config ?? "none: defaults and environment variables apply"],
       ],
       "  ",
     ),
@@ -95,7 +95,7 @@ function tips({ apps, failed, data, config }: Started): string[][] {
     ...(config === undefined && !apps.some(isSite)
       ? [["Pages and modules go into", `${data}/www, ${data}/modules`]]
       : []),
-    ["How it is, from another terminal", `${program} status --watch`],
+    ["Status, from another terminal", `${program} status --watch`],
   ];
 }
 

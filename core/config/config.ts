@@ -402,7 +402,7 @@ export class Config {
       const at = `${path}.${name}`;
       const host = hostName(name);
       if (host === undefined) yield { path: at, value: entry, allowed: "its name must be a host name without port" };
-      else if (seen.has(host)) yield { path: at, value: entry, allowed: `the host ${host} is there already` };
+      else if (seen.has(host)) yield { path: at, value: entry, allowed: `the host ${host} is listed twice` };
       else if (entry !== null && !isObject(entry)) {
         yield { path: at, value: entry, allowed: "it must be an object with the options of this host" };
       }

@@ -9,9 +9,9 @@ export function isOwnVariable(variable: string): boolean {
 }
 
 /**
- * Returns the values of the variables MODHOST_<OPTION NAME>, by option name. A guard in
- * `modhost_http_guard` would be lost if only capitals counted. If a name occurs in several
- * spellings, the one in capitals wins.
+ * Returns the values of the variables MODHOST_<OPTION NAME>, by option name. The case of a variable
+ * does not matter: if only capitals counted, a guard that is set by `modhost_guard` would be lost.
+ * If a name occurs in several spellings, the one in capitals wins.
  */
 export function environmentOptions(env: NodeJS.ProcessEnv): Map<string, string> {
   const options = new Map<string, string>();

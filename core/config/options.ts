@@ -48,7 +48,7 @@ export const coreOptions = {
     type: "object",
     protects: true,
     per_host: false,
-    example: { "www.example.org": { modules_disabled: ["http_dir_listing"] } },
+    example: { "www.example.org": { modules_disabled: [bundled.folderLister] } },
     applies: "live",
     describe:
       "Virtual hosts: each host name with the options for that host. If not set, every host name is served in the same way.",
@@ -72,28 +72,29 @@ export const coreOptions = {
     example: ["www.example.org"],
     applies: "live",
     describe:
-      "Host names that get a certificate each from an authority, by ACME, and new ones before they expire. A certificate in `certificates` takes precedence.",
+      "Host names for which the server orders certificates by ACME and renews them before they expire. A certificate in `certificates` takes precedence.",
   },
   acme_agree: {
     type: "boolean",
     default: false,
     per_host: false,
     applies: "live",
-    describe: "You agree to the terms of the authority of `acme_directory`: without it no certificate is ordered.",
+    describe:
+      "Whether you accept the terms of the authority in `acme_directory`. Without that, no certificate is ordered.",
   },
   acme_directory: {
     type: "url",
     default: "https://acme-v02.api.letsencrypt.org/directory",
     per_host: false,
     applies: "live",
-    describe: "Directory of the authority that `acme_hosts` get their certificates from.",
+    describe: "URL of the ACME directory of the authority that issues the certificates for `acme_hosts`.",
   },
   acme_email: {
     type: "string",
     per_host: false,
     example: "admin@example.org",
     applies: "live",
-    describe: "Address that the authority may write to.",
+    describe: "Email address at which the authority can contact you.",
   },
   acme_challenge: {
     type: "enum",
@@ -115,14 +116,15 @@ export const coreOptions = {
     type: "string",
     per_host: false,
     applies: "live",
-    describe: "Key identifier of your account with the authority, if it requires one (external account binding).",
+    describe:
+      "Key identifier of your account with the authority, if it requires an existing account (external account binding).",
   },
   acme_eab_key: {
     type: "string",
     per_host: false,
     secret: true,
     applies: "live",
-    describe: "The key to `acme_eab_id`, in base64url.",
+    describe: "The key that belongs to `acme_eab_id`, in base64url.",
   },
   log_level: {
     type: "enum",
@@ -176,7 +178,7 @@ export const coreOptions = {
     per_host: false,
     applies: "start",
     describe:
-      "Processes that modhost run serves HTTP with; 0: as many as there are processors. Shared modules run only in the first one.",
+      "Number of processes with which modhost run serves HTTP; 0: one per processor. Shared modules run only in the first one.",
   },
   worker_timeout: {
     type: "period",
@@ -218,7 +220,7 @@ export const coreOptions = {
     default: "256MiB",
     min: 16 * 1024 * 1024,
     per_host: false,
-    describe: "Memory that the worker of an isolated module may use, on its heap, and the same amount outside of it.",
+    describe: "Maximum memory of an isolated module's worker: this much on its heap, and as much outside of it.",
   },
   isolated_timeout: {
     type: "period",

@@ -43,7 +43,7 @@ export async function readUtf8(path: string): Promise<string> {
 
 /**
  * Returns the position of an option in a text, by its path: `http_ports`,
- * `hosts.www.example.org.http_files_dir`.
+ * `hosts.www.example.org.notes_folder`.
  */
 export async function positionIn(text: string, path: string): Promise<TextPosition | undefined> {
   return (await parser()).positionIn(text, path);

@@ -24,7 +24,7 @@ import { MERGE, merged } from "./yaml_merge.ts";
 
 /**
  * Returns the position of an option in a text, by its path: `http_ports`,
- * `hosts.www.example.org.http_files_dir`.
+ * `hosts.www.example.org.notes_folder`.
  */
 export function positionIn(text: string, path: string): TextPosition | undefined {
   const lines = new LineCounter();

@@ -1,9 +1,11 @@
 /**
- * Puts into a map what it merges by `<<`, and bounds what aliases make of a short text. The option
- * `merge` of the YAML library gives the same entries, but it bounds the number of aliases and not
- * what they make: by its default 100 hosts cannot merge one map, and without that bound 2,000 hosts
- * that merge a map of 2,000 entries are four million values. It also returns maps that hold
- * themselves, and its errors have no place in the text.
+ * Applies the merges (`<<`) of YAML, and limits how many values the aliases of a short text can
+ * expand to.
+ *
+ * The option `merge` of the YAML library yields the same entries, but limits the number of aliases
+ * instead. With its default, 100 hosts cannot merge one map. Without a limit, 2,000 hosts that
+ * merge a map of 2,000 entries are four million values. The library also returns maps that contain
+ * themselves, and its errors have no position in the text.
  */
 
 /** Prefix of the internal names that replace the entries `<<` of a map. */

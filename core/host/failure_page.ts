@@ -46,13 +46,13 @@ function shown(text: string): string {
  */
 export function failurePage(changes: readonly Change[]): string {
   const body = changes.flatMap(({ what, error }) => {
-    const { message = "", place } = error ?? {};
-    const source = place?.text === undefined ? "" : `\n\n<b>${place.line} |</b> ${shown(place.text)}`;
-    const where = place === undefined ? "" : `<b>${shown(place.file)}:${place.line}</b>`;
+    const { message = "", place: position } = error ?? {};
+    const source = position?.text === undefined ? "" : `\n\n<b>${position.line} |</b> ${shown(position.text)}`;
+    const where = position === undefined ? "" : `<b>${shown(position.file)}:${position.line}</b>`;
     return [
       `<h1>${shown(what)} has failed</h1>`,
       `<p>${shown(message)}</p>`,
-      ...(place === undefined ? [] : [`<pre>${where}${source}</pre>`]),
+      ...(position === undefined ? [] : [`<pre>${where}${source}</pre>`]),
     ];
   });
   const note = "The previous version still serves other programs. Fix the file and save it again.";

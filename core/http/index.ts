@@ -1,6 +1,6 @@
 /**
- * `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it;
- * any module may.
+ * `modhost/net/http/server`: serves a table of routes over connections, for modules that serve
+ * HTTP.
  */
 
 export { type FaultReason, faultOf, RelayFault } from "../relay/fault.ts";

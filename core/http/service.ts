@@ -94,7 +94,7 @@ export class HttpService implements PipelineService {
   readonly environment: HttpEnvironment;
   readonly watch: ProgressWatch;
   proxies: TrustedProxies;
-  /** Takes new connections. Earlier listeners go on serving the connections that they have. */
+  /** Accepts new connections. Earlier listeners keep serving the connections that they have. */
   listeners: Listeners;
   /** The Koa application that creates the contexts of the requests. */
   readonly koa: Koa;

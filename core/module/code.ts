@@ -85,9 +85,9 @@ export async function readCode(
     const missing = missingFile(error);
     if (missing !== undefined) files.add(missing);
     const known = lineIn(source, error);
-    const { place = known, what } = known === undefined ? await syntaxErrorLine(files, error) : {};
+    const { line = known, what } = known === undefined ? await syntaxErrorLine(files, error) : {};
     const cause = what === undefined ? error : new SyntaxError(what, { cause: error });
-    throw failure(source, "being imported", cause, place);
+    throw failure(source, "being imported", cause, line);
   }
   const main = exported.default;
   // CommonJS gives module.exports as default; its named fields may be detected as exports, too.
@@ -107,11 +107,11 @@ export async function readCode(
 export function failure(source: ModuleSource, step: string, thrown: unknown, known?: SourceLine): ModhostError {
   const error = readableThrown(thrown);
   if (ModhostError.is(error) && error.code !== "OPTION_INVALID") return error;
-  const place = known ?? lineIn(source, error);
+  const position = known ?? lineIn(source, error);
   const reason = withoutVersions(reasonOf(error));
-  const shown = place === undefined ? "" : `${relative(source.directory, place.file)}:${place.line}`;
+  const shown = position === undefined ? "" : `${relative(source.directory, position.file)}:${position.line}`;
   const text = reason.includes(shown) ? reason : `${reason} (${shown})`;
-  const details = { name: source.name, step, reason: text, ...(place === undefined ? {} : { place }) };
+  const details = { name: source.name, step, reason: text, ...(position === undefined ? {} : { place: position }) };
   return new ModhostError("MODULE_FAILED", details, { cause: error });
 }
 
@@ -195,11 +195,11 @@ function missingFile(error: unknown): string | undefined {
 async function syntaxErrorLine(
   files: ReadonlySet<string>,
   error: unknown,
-): Promise<{ readonly place?: SourceLine; readonly what?: string | undefined }> {
+): Promise<{ readonly line?: SourceLine; readonly what?: string | undefined }> {
   if (!(error instanceof SyntaxError)) return {};
   for (const file of [...files].reverse().slice(0, MAX_COMPILED)) {
     const fault = await syntaxFault(file);
-    if (fault !== undefined) return { place: { file, line: Number(fault.line) }, what: fault.what };
+    if (fault !== undefined) return { line: { file, line: Number(fault.line) }, what: fault.what };
   }
   return {};
 }

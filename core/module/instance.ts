@@ -168,12 +168,11 @@ export class Instance implements ModuleOwner {
     const { config } = this;
     for (const [option, { required, describe }] of Object.entries(this.code.options)) {
       if (required !== true || config.value(option, this.host === "*" ? undefined : this.host) !== undefined) continue;
-      const place = config.file ?? "a config file";
       throw new ModhostError("OPTION_MISSING", {
         name: this.name,
         option,
         describe,
-        place,
+        place: config.file ?? "a config file",
         variable: variableOf(option),
       });
     }
@@ -197,9 +196,10 @@ export class Instance implements ModuleOwner {
   }
 
   get occupied(): string | undefined {
-    if (this.phase === "unloading" || this.phase === "gone") return `the instance of ${this.name} that asks is leaving`;
+    if (this.phase === "unloading" || this.phase === "gone")
+      return `the instance of ${this.name} that requests it is being unloaded`;
     if (this.#awaited === 0) return undefined;
-    return `the server waits for ${this.name} to finish a step of its life cycle (load, ready, save, restore): ask afterwards`;
+    return `the server waits for ${this.name} to finish a step of its life cycle (load, ready, save, restore): request it afterwards`;
   }
 
   /**

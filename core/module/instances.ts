@@ -105,7 +105,7 @@ export class Instances {
   #stateOf(instance: Instance): ModuleState {
     const state = instance.state();
     const left = Object.entries(countStarted(this.left(instance.name)));
-    const holds = Object.fromEntries(left.map(([kind, count]) => [`${kind} of a former instance`, count]));
+    const holds = Object.fromEntries(left.map(([kind, count]) => [`${kind} of a previous instance`, count]));
     return { ...state, holds: { ...state.holds, ...holds } };
   }
 

@@ -345,7 +345,7 @@ export class Modules {
           await this.#builder.build(found.includes(instance) ? code : instance.code, instance, options),
         );
       }
-      progress.step(`loaded ${fresh().map(labelOf).join(", ")} beside the running ones`);
+      progress.step(`loaded ${fresh().map(labelOf).join(", ")} next to the running instances`);
       this.#commit(inOrder(fresh()));
     } catch (error) {
       for (const instance of fresh().reverse()) await instance.abandon();

@@ -231,7 +231,7 @@ function reasonToMove(code: ModuleCode | undefined, catalog: Catalog): string | 
   if (code?.source.file === undefined) return undefined;
   if (!catalog.runsWhereWanted(code)) return "modules_isolated";
   try {
-    return catalog.locate(code.source.name).file === code.source.file ? undefined : "its file is another one";
+    return catalog.locate(code.source.name).file === code.source.file ? undefined : "its file is a different one";
   } catch {
     return undefined;
   }

@@ -112,11 +112,11 @@ function shortened(text: string): string {
 }
 
 async function errorOf(error: unknown, mask: (text: string) => string): Promise<ChangeError> {
-  const place = await positionOf(error, mask);
+  const position = await positionOf(error, mask);
   return {
     ...(ModhostError.is(error) ? { code: error.code } : {}),
     message: shortened(mask(reasonOf(error))),
-    ...(place === undefined ? {} : { place }),
+    ...(position === undefined ? {} : { place: position }),
   };
 }
 
@@ -126,10 +126,11 @@ async function errorOf(error: unknown, mask: (text: string) => string): Promise<
  */
 async function positionOf(thrown: unknown, mask: (text: string) => string): Promise<SourcePosition | undefined> {
   for (let error = thrown; error instanceof Error; error = error.cause) {
-    const { place } = ModhostError.is(error) ? (error.details as { place?: Omit<SourcePosition, "text"> }) : {};
-    if (place === undefined) continue;
-    const text = await lineOf(place);
-    return { ...place, ...(text === undefined ? {} : { text: shortened(mask(text)) }) };
+    const details = ModhostError.is(error) ? (error.details as { place?: Omit<SourcePosition, "text"> }) : {};
+    const position = details.place;
+    if (position === undefined) continue;
+    const text = await lineOf(position);
+    return { ...position, ...(text === undefined ? {} : { text: shortened(mask(text)) }) };
   }
   return undefined;
 }

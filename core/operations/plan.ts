@@ -244,7 +244,7 @@ function reasonToLoad({ name, host }: Wanted, { live }: PlanFacts): string {
   if (same.length === 0) return "modules_enabled";
   // The loaded instance depends on a disabled module, so it is unloaded; loading it again fails and
   // reports that.
-  return same.some((instance) => instance.host === host) ? "it depends on what is in modules_disabled" : "hosts";
+  return same.some((instance) => instance.host === host) ? "it depends on a disabled module" : "hosts";
 }
 
 function reasonToGo({ name, host }: InstanceFacts, { isDisabled, next, wanted }: PlanFacts): string {

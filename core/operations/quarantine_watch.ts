@@ -153,7 +153,7 @@ export class QuarantineWatch {
     if (loopShare === 0) return;
     const loopUse = (seconds: number) => loopUseSince(sampleAt(samples, sample.at - seconds * 1000), sample, seconds);
     const text = ({ share }: LoopUse, seconds: number) =>
-      `it held the event loop for ${Math.round(share * 100)} % of ${seconds} s, in pieces of over 50 ms`;
+      `it blocked the event loop for ${Math.round(share * 100)} % of ${seconds} s, in pieces of over 50 ms`;
     const isHog = ({ share, pieces }: LoopUse, most: number) => share > HOG_SHARE && pieces >= most;
     const long = loopUse(LOOP_WINDOW);
     if (long.share > loopShare) this.quarantine(instance, text(long, LOOP_WINDOW));

@@ -22,7 +22,7 @@ export function tokenChanges(
     scopes: () => tokens.scopes(),
     metrics: () => tokens.metrics(),
     create: (wanted, { by } = {}) => {
-      const what = `make the token ${shown(wanted.name)} (${[wanted.scopes].flat().map(shown).join(", ")})`;
+      const what = `create the token ${shown(wanted.name)} (${[wanted.scopes].flat().map(shown).join(", ")})`;
       const request = { what, ...requesterOf(by) };
       return changes.make(request, () => tokens.create(wanted, request.by)).work as Promise<MadeToken>;
     },

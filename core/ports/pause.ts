@@ -26,11 +26,11 @@ export async function pauseConnections(server: Server): Promise<Pick<PausedPort,
  */
 export async function pausePort(
   name: string,
-  { server, bindAddress: place, endpoint }: Open,
+  { server, bindAddress, endpoint }: Open,
 ): Promise<PausedPort | undefined> {
   if (typeof (server.address() ?? "") === "string") return undefined;
   const own = endpoint !== undefined && "port" in endpoint ? endpoint : undefined;
-  const { address, port } = own ?? place ?? {};
+  const { address, port } = own ?? bindAddress ?? {};
   const isRequested = address !== undefined && port !== undefined;
   const requested = isRequested ? { address, port, isEndpoint: own !== undefined } : undefined;
   return { name, requested, ...(await pauseConnections(server)) };

@@ -35,10 +35,10 @@ export interface SharedPorts {
  * opens itself.
  */
 export function shareablePorts({ name, servers }: Service): SharedPort[] {
-  return servers.flatMap(({ server, bindAddress: place, endpoint }) => {
+  return servers.flatMap(({ server, bindAddress, endpoint }) => {
     const bound = server.address();
     if (endpoint !== undefined || bound === null || typeof bound === "string") return [];
-    const requested = place && { address: place.address, port: place.port, isEndpoint: false };
+    const requested = bindAddress && { address: bindAddress.address, port: bindAddress.port, isEndpoint: false };
     return [{ key: `${name} ${bound.address} ${bound.port}`, name, requested, server }];
   });
 }

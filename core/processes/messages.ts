@@ -1,4 +1,8 @@
-/** The messages between the processes of one server. All of them go through the supervisor. */
+/**
+ * The types of the data in messages between the processes of one server. All messages go through
+ * the supervisor. Their names are those of the handlers in `supervisor.ts`, `worker.ts`,
+ * `primary.ts` and `secondary.ts`.
+ */
 import type { ReplicatedChange } from "../host.ts";
 import type { SharedPort } from "../ports/shared.ts";
 import type { StickyBy } from "../types.ts";

@@ -46,7 +46,7 @@ export class ExpiryWarnings {
       const known = this.#warned.get(key);
       const reached = threshold(certificate, now);
       if (reached !== undefined && (known === undefined || reached < known)) {
-        const served = name === "*" ? "of clients that ask for no other" : `for ${name}`;
+        const served = name === "*" ? "for clients that request no other name" : `for ${name}`;
         const until = certificate.validTo.toISOString();
         const within = reached === 1 ? "a day" : `${reached} days`;
         if (reached > 0) this.#warn("The certificate %s expires in less than %s, on %s", served, within, until);

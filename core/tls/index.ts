@@ -99,14 +99,6 @@ export class Certificates {
     this.#warn(loaded.values());
   }
 
-  /**
-   * Reads the files again; if one is invalid, all previous certificates stay.
-   * @throws {ModhostError} TLS_INVALID
-   */
-  reload(): Promise<void> {
-    return this.prepare({ selfSigned: this.#makesSelfSigned });
-  }
-
   /** Returns what `refresh` would find, without a change. */
   async compare(certificates = this.#options.certificates): Promise<Refreshed> {
     const { changed, failed } = await this.#readConfigured(certificates);

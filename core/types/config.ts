@@ -85,7 +85,7 @@ export interface ConfigFile {
 /** A problem in a text of the configuration. */
 export interface ConfigFault {
   readonly message: string;
-  /** The option, such as `http_ports` or `hosts.www.example.org.http_files_dir`. */
+  /** The option, such as `http_ports` or `hosts.www.example.org.notes_folder`. */
   readonly path?: string | undefined;
   /** From 1, in the text. */
   readonly line?: number | undefined;

@@ -33,8 +33,8 @@ export interface MiddlewareContext {
   body: unknown;
   type: string;
   /**
-   * False: nothing may compress the response. The host sets it for event streams, and the node's
-   * RPC for all its responses.
+   * False: nothing may compress the response. The host sets it for event streams; middleware can
+   * set it for responses of its own.
    */
   compress?: unknown;
   /** `event` is the event that a route handler would get. */

@@ -96,9 +96,7 @@ export type HandlerOf<K extends string> = string extends K
         : ExactHandler<EventOf<K>>
     : "A route key is METHOD, METHOD /path or METHOD /path/*";
 
-/**
- * Route key to handler; a value that is not a function is answered as if a handler had returned it.
- */
+/** Route key to handler; a value that is not a function is sent as if a handler had returned it. */
 export type Routes<K extends string> = {
   [Key in K]?: HandlerOf<Key> | (Key extends RouteKey ? HandlerResult : undefined);
 };

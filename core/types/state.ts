@@ -25,8 +25,8 @@ export interface ModuleState {
   /** Counts of what it has added, by kind: hooks, items, timers, ... */
   readonly holds: Readonly<Record<string, number>>;
   /**
-   * For a failed module: it needs something that will appear by itself, and is loaded again until
-   * that exists.
+   * For a failed module: it needs something that will appear by itself, and the host keeps trying
+   * to load it until that exists.
    */
   readonly is_late?: boolean;
   /**

@@ -76,7 +76,7 @@ export const errorTable = {
   TOKEN_EXISTS: { message: "There is a token {name}: revoke it first, or choose another name" },
   TOKEN_SCOPE_TAKEN: {
     message:
-      "The kind of token scopes {kind} is declared by {by} already: choose another kind, or unload that module first",
+      "The kind of token scopes {kind} is already declared by {by}: choose another kind, or unload that module first",
   },
   TOKEN_UNKNOWN: { message: "There is no token {name}: modhost token list shows all" },
   TOKENS_UNREADABLE: { message: "The token file {path} cannot be read: {reason}" },

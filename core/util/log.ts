@@ -43,7 +43,7 @@ export interface Log {
   relay(line: string, fields: Readonly<Record<string, unknown>>): void;
   /** Changes the level or the format for all loggers. */
   configure(settings: Pick<LogSettings, "level" | "format">): void;
-  /** Passes each line that is written to `hear`, until the returned function is called. */
+  /** Passes each line that is written to `listener`, until the returned function is called. */
   follow(listener: (line: LogLine) => void): () => void;
   /** Returns the latest lines that were written, the oldest first. */
   recent(): LogLine[];

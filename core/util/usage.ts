@@ -56,7 +56,7 @@ const LOGGED = { burst: 50, perSecond: 0.1 };
 export const runningNow = new Int32Array(new SharedArrayBuffer(4));
 
 /** The step for a failed request of a module. */
-export const REQUEST_STEP = "answering a request";
+export const REQUEST_STEP = "handling a request";
 
 /** This module carries the requests of all others, so its own code counts as the host's. */
 const SERVICE = "http";
@@ -64,7 +64,7 @@ const SERVICE = "http";
 const numbers = new Map<string, number>();
 let named: (number: number, name: string) => void = () => undefined;
 
-/** Calls `tell` for the number of every module, including those that are loaded later. */
+/** Calls `report` for the number of every module, including those that are loaded later. */
 export function onNumbered(report: (number: number, name: string) => void): void {
   named = report;
   for (const [name, number] of numbers) report(number, name);

@@ -15,7 +15,7 @@ export const nothing: BackupProgress = { files: 0, bytes: 0, added: 0, total: 0 
 
 export class Backups implements BackupModule {
   readonly metrics = createMetrics({
-    modhost_backup_runs_total: { kind: "counter", help: "Backups, by what came of them.", labels: ["result"] },
+    modhost_backup_runs_total: { kind: "counter", help: "Backups, by their result.", labels: ["result"] },
     modhost_backup_last_success_timestamp_seconds: {
       kind: "gauge",
       unit: "seconds",
@@ -56,7 +56,7 @@ export class Backups implements BackupModule {
   /** @throws {HttpError} 409 while another backup is running */
   async run(request: BackupRequest, { by = "program", signal, progress }: Parameters<BackupModule["run"]>[1]) {
     const { running } = this.#state;
-    if (running !== undefined) throw new HttpError(409, `A backup is under way, since ${running.began}`);
+    if (running !== undefined) throw new HttpError(409, `A backup has been running since ${running.began}`);
     const stop = new AbortController();
     this.#stop = stop;
     const began = new Date().toISOString();

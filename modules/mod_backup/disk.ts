@@ -24,7 +24,7 @@ export async function contentOf(path: string, limit: number): Promise<Buffer> {
     pieces.push(piece);
     length += piece.length;
   }
-  if (length > limit) throw new Error(`${path} is no object of a backup: it has more than ${limit} bytes`);
+  if (length > limit) throw new Error(`${path} is not an object of a backup: it has more than ${limit} bytes`);
   return Buffer.concat(pieces);
 }
 

@@ -16,29 +16,34 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
     method: "POST",
     path: "/backup",
     scope: "admin",
-    help: "Back up the host: the answer is a line of JSON for each step, the last one is done or failed",
+    help: "Back up the host. The response is a line of JSON for each step; the last one is done or failed",
     input: {
       to: {
         type: "string",
-        describe: "A folder, or s3://BUCKET/PREFIX, only through the admin socket; default: the option backup_to",
+        describe:
+          "A folder or s3://BUCKET/PREFIX, accepted only through the admin socket; default: the option backup_to",
       },
       key_file: {
         type: "string",
-        describe: "File whose content encrypts it, only through the admin socket; default: the option backup_key_file",
+        describe:
+          "File with the key for encryption, accepted only through the admin socket; default: the option backup_key_file",
       },
-      keep: { type: "number", describe: "Afterwards only so many of the latest snapshots stay; default: all" },
-      detach: { type: "boolean", describe: "It goes on when the caller has gone; default: it ends then" },
+      keep: { type: "number", describe: "Number of latest snapshots to keep; default: all" },
+      detach: {
+        type: "boolean",
+        describe: "Continue when the caller disconnects; default: the backup is then cancelled",
+      },
     },
     response: { type: "string", format: "binary" },
     isRaw: true,
     run({ by, viaSocket, event, input: { to, key_file, keep, detach = false } }) {
       // A token must not let its owner write to arbitrary files.
       if ((to !== undefined || key_file !== undefined) && !viaSocket)
-        throw new HttpError(403, "Another place or key is taken only from callers of the admin socket");
+        throw new HttpError(403, "Another destination or key is accepted only from callers of the admin socket");
       if (keep !== undefined && !(Number.isInteger(keep) && keep > 0))
         throw new HttpError(400, "The field keep must be a whole number from 1 on");
       if (backups.state.running !== undefined)
-        throw new HttpError(409, `A backup is under way, since ${backups.state.running.began}`);
+        throw new HttpError(409, `A backup has been running since ${backups.state.running.began}`);
       return {
         headers: { content_type: "application/x-ndjson", cache_control: "no-store", x_accel_buffering: "no" },
         body: lines(backups, {
@@ -54,7 +59,7 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
     method: "GET",
     path: "/backup",
     scope: "read",
-    help: "The backup that is under way, and what came of the latest one since the start",
+    help: "The running backup, and the result of the latest one since the start",
     response: state,
     run: () => backups.state,
   }),
@@ -63,10 +68,10 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
     method: "POST",
     path: "/backup/cancel",
     scope: "admin",
-    help: "End the backup that is under way: the snapshots before it stay as they are",
+    help: "Cancel the running backup: earlier snapshots are unchanged",
     response: state,
     async run() {
-      if (!(await backups.cancel())) throw new HttpError(409, "No backup is under way");
+      if (!(await backups.cancel())) throw new HttpError(409, "No backup is running");
       return backups.state;
     },
   }),
@@ -113,6 +118,6 @@ async function* lines(backups: Backups, { request, by, gone }: BackupCall): Asyn
     }
     yield `${JSON.stringify(await last)}\n`;
   } finally {
-    if (gone !== undefined) leaving.abort(new Error("The caller has gone"));
+    if (gone !== undefined) leaving.abort(new Error("The caller has disconnected"));
   }
 }

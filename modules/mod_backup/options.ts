@@ -7,7 +7,7 @@ export const options = {
     applies: "live",
     example: "/var/backups/modhost",
     describe:
-      "Where `modhost backup` writes to when it names no place: a folder, relative to the config file, or `s3://BUCKET/PREFIX`.",
+      "Destination of `modhost backup` if the command names none: a folder, relative to the config file, or `s3://BUCKET/PREFIX`.",
   },
   backup_include: {
     type: "strings",
@@ -16,7 +16,7 @@ export const options = {
     applies: "live",
     example: ["./modules", "/srv/www"],
     describe:
-      "Files and folders that backups have besides the data folder, the config file and its certificates; relative to the config file.",
+      "Files and folders to back up in addition to the data folder, the config file and its certificates; relative to the config file.",
   },
   backup_key_file: {
     type: "path",
@@ -24,14 +24,14 @@ export const options = {
     applies: "live",
     must_exist: true,
     describe:
-      "File whose content encrypts backups. Without that file nobody restores them: keep a copy of it elsewhere. If not set, they are not encrypted.",
+      "File with the key that encrypts backups. Nobody can restore them without it, so store a copy elsewhere. If not set, backups are not encrypted.",
   },
   backup_s3_endpoint: {
     type: "url",
     per_host: false,
     applies: "live",
     example: "https://s3.example.org",
-    describe: "URL of the object store of `s3://` places; default: that of AWS for the region.",
+    describe: "URL of the object store of `s3://` destinations; default: that of AWS for the region.",
   },
   backup_s3_region: {
     type: "string",

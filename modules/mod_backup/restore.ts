@@ -48,7 +48,7 @@ export async function restore(
   if (to === dirname(to)) throw new Error(`${to} cannot be replaced: name a folder in it`);
   const isTaken = (await namesIn(to))?.[0] !== undefined;
   if (isTaken && !force)
-    throw new Error(`${to} is not empty: name a new folder, or --force, which renames what is there and replaces it`);
+    throw new Error(`${to} is not empty: name a new folder, or use --force, which renames the existing folder`);
   const draft = await makeDraft(to);
   await requireRoom(dirname(draft), snapshot.bytes);
   const folders = new Map(snapshot.folders.map(({ name, to }) => [name, safe(to)]));
@@ -67,7 +67,7 @@ export async function restore(
     await makeFolders(dirname(path), draft, made);
     const before = bytes;
     if (bytes + entry.size > snapshot.bytes)
-      throw new Error(`The files of the snapshot have more than the ${snapshot.bytes} bytes that it tells of`);
+      throw new Error(`The files of the snapshot have more than the ${snapshot.bytes} bytes that it states`);
     await writeEntry({ repository, entry, path, signal }, (done) => progress(before + done));
     files += 1;
     bytes += entry.size;
@@ -90,7 +90,7 @@ function refused(draft: string): (error: NodeJS.ErrnoException) => never {
   return (error) => {
     if (error.code !== "EACCES" && error.code !== "EPERM" && error.code !== "EROFS") throw error;
     throw new Error(
-      `${basename(draft)} cannot be made in ${dirname(draft)} (${error.code}): what is restored is written beside its place, so name a place in a folder that this user may write in`,
+      `Cannot create ${basename(draft)} in ${dirname(draft)} (${error.code}): a restore first writes next to its target, so choose a target in a folder that this user may write to`,
       { cause: error },
     );
   };
@@ -111,7 +111,7 @@ async function makeDraft(to: string): Promise<string> {
   const draft = `${to}.restoring`;
   const left = await namesIn(draft);
   if (left !== undefined && left.length > 0 && !left.includes(mark))
-    throw new Error(`${draft} is in the way, and is not of a restore: move it away`);
+    throw new Error(`${draft} already exists, and does not come from a restore: move it away`);
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true, mode: PRIVATE_FOLDER }).catch(refused(draft));
   await writeFile(join(draft, mark), "");
@@ -124,12 +124,13 @@ const namesIn = (folder: string): Promise<string[] | undefined> => readdir(folde
 async function requireRoom(folder: string, needed: number): Promise<void> {
   const { bavail, bsize, blocks } = await statfs(folder);
   if (blocks > 0 && bavail * bsize < needed)
-    throw new Error(`${folder} has room for ${bavail * bsize} bytes, and the snapshot has ${needed}`);
+    throw new Error(`${folder} has room for ${bavail * bsize} bytes, but the snapshot needs ${needed}`);
 }
 
 /** @throws Error for a path that leaves the folder */
 function safe(path: string): string {
-  if (leadsOut(path)) throw new Error(`The snapshot has the path ${JSON.stringify(path)}, which leads elsewhere`);
+  if (leadsOut(path))
+    throw new Error(`The snapshot has the path ${JSON.stringify(path)}, which leads out of the folder`);
   return path;
 }
 
@@ -163,8 +164,7 @@ async function writeEntry(
       await file.writeFile(content);
       progress(size);
     }
-    if (size !== entry.size)
-      throw new Error(`${JSON.stringify(entry.path)} has not the ${entry.size} bytes that it should have`);
+    if (size !== entry.size) throw new Error(`${JSON.stringify(entry.path)} does not have its ${entry.size} bytes`);
     await file.chmod(entry.mode & PERMISSIONS);
     await file.sync();
   } finally {

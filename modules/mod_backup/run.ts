@@ -41,14 +41,14 @@ export async function runBackup(
   const warnings: string[] = [];
   const time = new Date().toISOString();
   const isSet = (option: string) => module.get_option(option) !== undefined;
-  const modulesData = await holdAll(items, { layout, isSet }, signal);
+  const modulesData = await takeSnapshots(items, { layout, isSet }, signal);
   try {
     const claimed = modulesData.flatMap(({ data }) => Object.values(data.folders));
     const around = claimed.find((folder) => below(folder, resolve(data)) !== undefined);
-    // Nothing tells which files in that folder belong to whom.
+    // Nothing shows which files in that folder belong to the module, and which to the host.
     if (around !== undefined)
       throw new Error(
-        `The data folder ${data} is in ${around}, a module's own: set data_path to a folder outside of it`,
+        `The data folder ${data} is inside ${around}, which belongs to a module: set data_path to a folder outside of it`,
       );
     const named = [...certificatesOf(module), ...include].map((path) => resolve(directory, path));
     const roots = [...(config === undefined ? [] : [config]), resolve(data), ...named];
@@ -93,7 +93,7 @@ async function removeOlder(repository: Repository, { id, keep, signal }: Removal
   try {
     return (await prune(repository, keep, { signal })).snapshots;
   } catch (error) {
-    throw new Error(`The backup ${id} is made, but older ones could not be removed: ${reasonOf(error)}`);
+    throw new Error(`The backup ${id} succeeded, but older ones could not be removed: ${reasonOf(error)}`);
   }
 }
 
@@ -113,15 +113,15 @@ async function releaseAll(modulesData: readonly ModuleData[]): Promise<string[]>
   );
 }
 
-interface Placing {
+interface FolderMapping {
   readonly layout: Layout;
   readonly isSet: (option: string) => boolean;
 }
 
-/** Holds the data of all modules. If one fails, releases the others and throws. */
-async function holdAll(
+/** Takes a snapshot of the data of all modules. If one fails, releases the others and throws. */
+async function takeSnapshots(
   items: RunDeps["items"],
-  { layout, isSet }: Placing,
+  { layout, isSet }: FolderMapping,
   signal: AbortSignal,
 ): Promise<ModuleData[]> {
   const modulesData: ModuleData[] = [];
@@ -129,7 +129,7 @@ async function holdAll(
     for (const { item, owner } of items) {
       const name = owner.host === "*" ? owner.name : `${owner.name}_${owner.host}`;
       const data = await Promise.try(() => actAs(owner, () => item.snapshot(signal))).catch((error: unknown) => {
-        throw new Error(`The data of the module ${name} cannot be held: ${reasonOf(error)}`, { cause: error });
+        throw new Error(`The data of the module ${name} cannot be backed up: ${reasonOf(error)}`, { cause: error });
       });
       const folders = new Map<string, string>();
       modulesData.push({ module: name, data, folders });

@@ -342,7 +342,7 @@ function checkedPath(name: string, { host }: Module, path: unknown): unknown {
     typeof path !== "string"
       ? "it must be a path"
       : isForHosts
-        ? "the app is no virtual host's, so $host has no name to stand for"
+        ? "the app belongs to no virtual host, so $host has no value"
         : pathFault(path);
   if (fault === undefined) return path;
   throw invalidOption(`http_paths.${name}`, path, fault);

@@ -5,33 +5,33 @@ import type { MetricDeclarations, MetricSample, MetricsProvider } from "../../co
 const layer = ["module", "middleware"] as const;
 
 export const httpMetrics = {
-  modhost_http_open_connections: { kind: "gauge", help: "Connections that are open." },
+  modhost_http_open_connections: { kind: "gauge", help: "Open connections." },
   modhost_http_connections_total: {
     kind: "counter",
-    help: "Connections that were taken, by scheme.",
+    help: "Accepted connections, by scheme.",
     labels: ["scheme"],
   },
   modhost_http_malformed_requests_total: { kind: "counter", help: "Requests that could not be parsed." },
   modhost_http_requests_in_flight: {
     kind: "gauge",
-    help: "Requests that a module is answering.",
+    help: "Requests in progress, by module.",
     labels: ["module"],
   },
   modhost_http_middleware_requests_total: {
     kind: "counter",
-    help: "Requests that went through middleware before the apps.",
+    help: "Requests that passed through middleware before the apps.",
     labels: layer,
   },
   modhost_http_middleware_answered_total: {
     kind: "counter",
-    help: "Requests that middleware answered itself.",
+    help: "Requests that middleware responded to itself.",
     labels: layer,
   },
   modhost_http_middleware_failed_total: { kind: "counter", help: "Requests that middleware failed on.", labels: layer },
   modhost_http_middleware_seconds_total: {
     kind: "counter",
     unit: "seconds",
-    help: "Time that requests spent in middleware, without what came after it.",
+    help: "Time that requests spent in middleware, without the time in later middleware and the app.",
     labels: layer,
   },
 } as const satisfies MetricDeclarations;

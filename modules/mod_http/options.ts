@@ -69,7 +69,7 @@ export const options = {
     type: "string",
     example: "www.example.org",
     applies: "live",
-    describe: "Entry of hosts that answers requests for unknown host names.",
+    describe: "Entry of hosts that serves requests for unknown host names.",
     per_host: false,
   },
   http_middleware: {
@@ -100,7 +100,7 @@ export const options = {
     default: "10MiB",
     min: 0,
     applies: "live",
-    describe: "Largest request body that is read into memory for a handler; a larger one is answered with 413.",
+    describe: "Largest request body that is read into memory for a handler; a larger one gets a 413.",
     per_host: false,
   },
   http_max_header_size: {
@@ -110,7 +110,7 @@ export const options = {
     max: 1024 * 1024,
     applies: "live",
     describe:
-      "Largest request head (request line and headers); a larger one is answered with 431. HTTP/2 takes no head over 64 KiB, whatever is set here: such a head ends the connection.",
+      "Largest request head (request line and headers); a larger one gets a 431. HTTP/2 accepts no head over 64 KiB, whatever this option says: such a head ends the connection.",
     per_host: false,
   },
   http_head_timeout: {
@@ -175,7 +175,7 @@ export const options = {
     max: MAX_PERIOD,
     applies: "live",
     describe:
-      "Interval at which websockets are pinged. A client that does not answer until the next ping is disconnected; 0 turns both off.",
+      "Interval at which websockets are pinged. A client that does not respond before the next ping is disconnected; 0 turns both off.",
     per_host: false,
   },
   http_websocket_close_timeout: {
@@ -184,7 +184,7 @@ export const options = {
     min: 0.05,
     max: MAX_PERIOD,
     applies: "live",
-    describe: "How long to wait for a client's reply when a websocket is closed, before it is disconnected.",
+    describe: "How long to wait for a client to confirm the close of a websocket, before it is disconnected.",
     per_host: false,
   },
   http_websocket_max_message_size: {
@@ -243,7 +243,7 @@ export const options = {
       headers: {
         type: "object",
         required: false,
-        describe: "Further request headers that pages may set: name to true, or to false to take one away.",
+        describe: "Further request headers that pages may set: name to true, or to false to remove one.",
       },
     },
     applies: "live",

@@ -132,7 +132,7 @@ export function assertOwnPage(request: HttpRequest): void {
   const isJson = /^application\/json\s*(?:;|$)/i.test(request.header("content-type") ?? "");
   if (!isJson && request.header("x-modhost-admin") === undefined) {
     const remedy = "send Content-Type: application/json, or the header X-Modhost-Admin: 1";
-    throw new AdminError("forbidden", `What changes something must not look like a form: ${remedy}`);
+    throw new AdminError("forbidden", `A change must not look like a form: ${remedy}`);
   }
 }
 
@@ -166,14 +166,17 @@ export function bearerOf(request: HttpRequest): string | undefined {
 function withToken(secret: string | undefined, tokens: readonly AdminToken[]): Visitor {
   const token = findToken(secret === undefined ? [] : [secret], tokens);
   if (token !== undefined) return { by: `token ${token.name ?? "without a name"}`, scopes: token.scopes };
-  const remedy = "send Authorization: Bearer TOKEN, with one that modhost token new has made";
-  throw new AdminError("unauthorized", `That is no token of the Admin API: ${remedy}`, { www_authenticate: "Bearer" });
+  const remedy = "send Authorization: Bearer TOKEN, with a token from modhost token new";
+  throw new AdminError("unauthorized", `This is not a token of the Admin API: ${remedy}`, {
+    www_authenticate: "Bearer",
+  });
 }
 
 const refusals: Readonly<Record<StrangerReason, string>> = {
   "other machine": "Calls from other machines need a token, see the option admin_tokens",
   proxy: "Calls through a proxy need a token, see the option admin_tokens",
-  "foreign name": "Without a token the Admin API answers at localhost and at the names of the option admin_hosts alone",
+  "foreign name":
+    "Without a token, the Admin API is available only at localhost and at the names of the option admin_hosts",
 };
 
 const overHttps = "Calls over HTTPS need a token, see the option admin_tokens";
@@ -200,7 +203,7 @@ function localCallers(module: Module): (request: HttpRequest) => Promise<Visitor
       throw refuse("Cannot identify the calling program: call the admin socket, or use a token");
     });
     if (peer?.isServer === true)
-      throw refuse("Requests of the server itself need a token: it may make them on behalf of somebody else");
+      throw refuse("Requests of the server itself need a token, because it may send them on behalf of somebody else");
     if (local === "any_user") return { by: "this machine", scopes: everything };
     if (peer === undefined) throw refuse("Cannot identify the calling user: call the admin socket, or use a token");
     const { user } = peer;

@@ -37,7 +37,7 @@ export class Streams {
   open(event: HttpEvent, wanted: string | undefined): void {
     const chosen = this.#topicsOf(wanted);
     if (this.#open >= MAX_STREAMS) {
-      const message = `There are ${MAX_STREAMS} event streams already: close one, or come back later`;
+      const message = `There are ${MAX_STREAMS} event streams already: close one, or try again later`;
       throw new AdminError("busy", message, { retry_after: "30" });
     }
     const stream = event_stream(event, { max_queue_bytes: MAX_WAITING_BYTES });

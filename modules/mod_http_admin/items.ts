@@ -128,7 +128,7 @@ const isSameModule = (a: Module, b: Module) => a.name === b.name && a.host === b
 
 /** Describes the operations, topics and shapes that both items define. */
 function clashes({ item: own }: Owned, { item: other, owner }: Owned): string[] {
-  const isTaken = `is of the module ${owner.name} already`;
+  const isTaken = `already belongs to the module ${owner.name}`;
   const operations = (own.operations ?? []).flatMap(({ name, method, path }) => {
     return (other.operations ?? []).flatMap((taken) => [
       ...(name === taken.name ? [`the operation ${name} ${isTaken}`] : []),

@@ -17,7 +17,7 @@ export function openApi(items: Pick<Items, "operations" | "shapes">, version: st
       title: "Admin API",
       version,
       description:
-        "Looks at a running server and changes it. What changes something takes application/json, or the header X-Modhost-Admin: 1.",
+        "Inspects and changes a running server. Operations that change something require a body of application/json, or the header X-Modhost-Admin: 1.",
     },
     security: [{}, { bearer: [] }],
     paths,
@@ -72,8 +72,8 @@ function raw({ help, response }: AdminOperation): Json {
 }
 
 const changeFailures = {
-  409: { description: "The change was refused: nothing was tried", ...content(named("Change")) },
-  422: { description: "The change has failed: what was there before goes on", ...content(named("Change")) },
+  409: { description: "The change was refused, and nothing was tried", ...content(named("Change")) },
+  422: { description: "The change has failed, and the previous state stays in force", ...content(named("Change")) },
 };
 
 function bodyOf(fields: readonly (readonly [string, AdminField])[]): Json {

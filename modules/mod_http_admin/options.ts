@@ -55,20 +55,20 @@ export const options = {
     per_host: false,
     example: { "a-long-random-text": { name: "deploy", scopes: ["read", "admin"] } },
     describe:
-      "Bearer tokens with which the Admin API may be called from anywhere: a list, or an object of tokens with the name that stands in the record of changes, and their scopes, `read` and `admin` (both unless told otherwise).",
+      "Bearer tokens with which the Admin API may be called from anywhere: a list, or an object of tokens with their names in the record of changes and their scopes, `read` and `admin` (default: both).",
   },
   admin_hosts: {
     type: "strings",
     default: [],
     per_host: false,
     describe:
-      "Host names, besides localhost and loopback addresses, at which browsers on this machine need no token for the Admin API. Only names below `.localhost` work: at other names browsers do not say over plain HTTP which page sends a request, so a token is needed.",
+      "Host names, in addition to localhost and loopback addresses, at which browsers on this machine need no token for the Admin API. Only names below `.localhost` work: at other names, browsers do not report over plain HTTP which page sends a request, so a token is needed.",
   },
   admin_start_page: {
     type: "boolean",
     default: true,
     per_host: false,
     describe:
-      "Where nothing is mounted at `/`, show those who may call the Admin API a page there that tells what is served where, what failed, and what to try next. Others get the 404 that is there anyway.",
+      "If nothing is mounted at `/`, show a start page there to callers who may use the Admin API: what is served at which path, what has failed, and what to try next. Others get the usual 404.",
   },
 } as const satisfies OptionDeclarations;

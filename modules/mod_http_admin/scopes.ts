@@ -6,6 +6,6 @@ export const scopes = [
   {
     kind: "admin",
     help: "the whole Admin API",
-    accesses: { read: "what the Admin API shows: source lines of failed reloads and the log, too" },
+    accesses: { read: "everything that the Admin API shows, including source lines of failed reloads and the log" },
   },
 ] as const satisfies readonly NamedTokenScopes[];

@@ -71,7 +71,7 @@ async function refuseSecond(module: Module, path: string, isInDataPath: boolean)
   const [name, taken, kind] = isInDataPath
     ? ["data_path", module.data_path(), "folder"]
     : ["admin_socket", path, "path"];
-  throw invalidOption(name, taken, `${who} uses that ${kind}: stop that one, or give this one a ${kind} of its own`);
+  throw invalidOption(name, taken, `${who} uses this ${kind}: stop it, or give this server its own ${kind}`);
 }
 
 /** Milliseconds that a server has to report its process number. */

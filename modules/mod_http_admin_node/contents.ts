@@ -49,14 +49,14 @@ export async function locate(node: NodeModule, path: string, signal: AbortSignal
       name: path.split("/").findLast((part) => part !== "") ?? "files",
     };
   } catch (error) {
-    if (isFailure(error, "FILE_NOT_FOUND", "NO_LINK")) throw new HttpError(404, `There is nothing at ${path}`);
+    if (isFailure(error, "FILE_NOT_FOUND", "NO_LINK")) throw new HttpError(404, `Nothing exists at ${path}`);
     throw error;
   }
 }
 
 async function resolved(node: NodeModule, path: string, how: { signal: AbortSignal }): Promise<string> {
   const { cid, remainder } = await node.lowLevel.resolve(path, how);
-  if (remainder.length > 0) throw new HttpError(400, `${path} leads into a block, and to no file`);
+  if (remainder.length > 0) throw new HttpError(400, `${path} leads into a block, and not to a file`);
   return `/ipfs/${cid}`;
 }
 
@@ -131,7 +131,7 @@ async function opened(
 ): Promise<PooledBody> {
   const late = new AbortController();
   const timer = setTimeout(
-    () => late.abort(new DOMException("The first bytes did not come", "TimeoutError")),
+    () => late.abort(new DOMException("The first bytes did not arrive", "TimeoutError")),
     OPEN_SECONDS * 1000,
   );
   try {

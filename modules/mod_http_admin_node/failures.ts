@@ -32,7 +32,7 @@ function statusOf(error: unknown): unknown {
     return new HttpError(status, error.message, { cause: error, expose: true });
   }
   if (error instanceof Error && error.name === "TimeoutError") {
-    return new HttpError(504, "It did not come in time: peers that have it are not connected, or there are none", {
+    return new HttpError(504, "It was not found in time: no connected peer has it", {
       cause: error,
       expose: true,
     });

@@ -44,7 +44,7 @@ export class Jobs {
   start({ kind, what, by, total, isSingle, run }: JobWork): Job {
     const running = this.list().filter(({ state }) => state === "running");
     const same = isSingle === true ? running.find((job) => job.kind === kind) : undefined;
-    if (same !== undefined) throw new HttpError(409, `That is under way already, since ${same.began}: job ${same.id}`);
+    if (same !== undefined) throw new HttpError(409, `This job is already running since ${same.began}: job ${same.id}`);
     if (running.length >= MAX_RUNNING)
       throw new HttpError(503, `There are ${MAX_RUNNING} jobs already: wait for one, or cancel it`, { expose: true });
     this.#made += 1;
@@ -65,7 +65,7 @@ export class Jobs {
   async cancel(id: string): Promise<Job> {
     const entry = this.#entries.get(id);
     if (entry === undefined) throw new HttpError(404, `There is no job ${id}`);
-    if (entry.job.state !== "running") throw new HttpError(409, `The job ${id} is over: ${entry.job.state}`);
+    if (entry.job.state !== "running") throw new HttpError(409, `The job ${id} has ended: ${entry.job.state}`);
     entry.stop.abort();
     await entry.ended;
     return entry.job;

@@ -4,8 +4,8 @@ import { HttpError } from "../../core/index.ts";
 const MAX_PAGE = 1000;
 
 export const pageFields = {
-  offset: { type: "number", describe: "Entries to pass over; default 0" },
-  limit: { type: "number", describe: `Entries to answer, at most ${MAX_PAGE}` },
+  offset: { type: "number", describe: "Number of entries to skip; default 0" },
+  limit: { type: "number", describe: `Number of entries to return, at most ${MAX_PAGE}` },
 } as const;
 
 export interface Page {
@@ -18,6 +18,6 @@ export function pageOf(requested: { offset: number | undefined; limit: number | 
   const { offset = 0, limit = usual } = requested;
   const isRight = Number.isSafeInteger(offset) && offset >= 0 && Number.isInteger(limit) && limit >= 1;
   if (!isRight || limit > MAX_PAGE)
-    throw new HttpError(400, `offset is an integer from 0 on, limit one from 1 to ${MAX_PAGE}`);
+    throw new HttpError(400, `offset must be an integer from 0, and limit an integer from 1 to ${MAX_PAGE}`);
   return { offset, limit };
 }

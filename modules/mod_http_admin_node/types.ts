@@ -234,7 +234,7 @@ export interface NodeKey {
   readonly id: string;
   /** Whether this is the node's own key, which can be neither renamed nor removed. */
   readonly is_self: boolean;
-  /** What was published with it, as far as this node knows. */
+  /** The path that this node knows to be published with the key. */
   readonly value?: string;
 }
 

@@ -43,7 +43,7 @@ export async function upload(
       if (built !== undefined) roots.set(path, built.cid);
     }
     const cid = roots.get(path);
-    if (cid === undefined) throw new HttpError(400, "There was no body");
+    if (cid === undefined) throw new HttpError(400, "The request has no body");
     // A client that has disconnected does not expect the file to exist.
     signal.throwIfAborted();
     await node.files.cp(`/ipfs/${cid}`, path, { parents: true, force: isReplacing, voids });
@@ -56,23 +56,22 @@ export async function upload(
 /** @throws {HttpError} 400 for a path outside the mutable namespace, 409 for a path that exists */
 export async function assertFree(node: NodeModule, path: string, isReplacing: boolean): Promise<void> {
   const file = filesPath(path);
-  if (file === "/") throw new HttpError(400, "The path of a file does not end with a slash");
+  if (file === "/") throw new HttpError(400, "The path of a file must not end with a slash");
   const there = await node.files.stat(file).catch((error: unknown) => {
     if (isFailure(error, "FILE_NOT_FOUND")) return undefined;
     throw error;
   });
   if (there === undefined) return;
   if (there.type === "directory") throw new HttpError(409, `${file} is a directory`);
-  if (!isReplacing) throw new HttpError(409, `There is a file ${file}: replace it, or take another name`);
+  if (!isReplacing) throw new HttpError(409, `The file ${file} already exists: replace it, or choose another name`);
 }
 
 /** @throws {HttpError} 400 for a path outside the mutable namespace */
 export function filesPath(path: string): string {
-  if (!path.startsWith("/")) throw new HttpError(400, "A path of the mutable namespace begins with a slash");
-  if (/^\/ip[fn]s(?:\/|$)/.test(path))
-    throw new HttpError(400, `${path} is content that nobody can change: copy it first`);
-  if (path !== "/" && path.endsWith("/")) throw new HttpError(400, "The path does not end with a slash");
+  if (!path.startsWith("/")) throw new HttpError(400, "A path of the mutable namespace must begin with a slash");
+  if (/^\/ip[fn]s(?:\/|$)/.test(path)) throw new HttpError(400, `${path} cannot be changed: copy it first`);
+  if (path !== "/" && path.endsWith("/")) throw new HttpError(400, "The path must not end with a slash");
   if (path.split("/").some((part) => part === "." || part === ".."))
-    throw new HttpError(400, "The path has no . and no ..");
+    throw new HttpError(400, "The path must not contain . or ..");
   return path;
 }

@@ -4,7 +4,7 @@ import { stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import type { Context } from "koa";
 import type { Bounds } from "./bounds.ts";
-import { type EncodingName, encodings } from "./encodings.ts";
+import { type EncodingName, encodings } from "./encoders.ts";
 import type { FileState } from "./file_cache.ts";
 import { PackedStream } from "./packed_stream.ts";
 import {

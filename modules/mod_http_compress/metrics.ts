@@ -2,7 +2,7 @@
 import { createMetrics } from "../../core/index.ts";
 import type { MetricsProvider, MiddlewareDescription } from "../../core/types.ts";
 import type { Watcher } from "./compressor.ts";
-import type { EncodingName } from "./encodings.ts";
+import type { EncodingName } from "./encoders.ts";
 
 type Counts = NonNullable<MiddlewareDescription["counts"]>;
 
@@ -10,27 +10,34 @@ const metricsOfCompression = () =>
   createMetrics({
     modhost_http_compress_answers_total: {
       kind: "counter",
-      help: "Answers that went out compressed.",
+      help: "Responses that were sent compressed.",
       labels: ["encoding"],
     },
     modhost_http_compress_in_bytes_total: {
       kind: "counter",
-      help: "Bytes of bodies before compression, files from memory among them.",
+      help: "Bytes of these bodies before compression, including files from the cache.",
       unit: "bytes",
       labels: ["encoding"],
     },
     modhost_http_compress_out_bytes_total: {
       kind: "counter",
-      help: "Bytes that these bodies have been sent as.",
+      help: "Bytes of these bodies after compression.",
       unit: "bytes",
       labels: ["encoding"],
     },
     modhost_http_compress_busy_total: {
       kind: "counter",
-      help: "Answers that went out as they are, since the bounds of compression were reached.",
+      help: "Responses that were sent uncompressed because a limit of compression was reached.",
     },
-    modhost_http_compress_cache_hits_total: { kind: "counter", help: "Files that came compressed from memory." },
-    modhost_http_compress_cache_bytes: { kind: "gauge", help: "Memory of compressed files.", unit: "bytes" },
+    modhost_http_compress_cache_hits_total: {
+      kind: "counter",
+      help: "Compressed files that were sent from the cache.",
+    },
+    modhost_http_compress_cache_bytes: {
+      kind: "gauge",
+      help: "Memory of the cache of compressed files.",
+      unit: "bytes",
+    },
   });
 
 /** Counters of one entry. */
@@ -84,8 +91,8 @@ export class CompressMetrics {
           { title: `${titles[encoding]}, after`, value: bytesOut, unit: "bytes" as const },
         ]);
         const others = [
-          { title: "From memory", value: seen.cached },
-          { title: "No room", value: seen.busy },
+          { title: "From the cache", value: seen.cached },
+          { title: "Limit reached", value: seen.busy },
         ];
         return [...bytes, ...others.filter(({ value }) => value > 0)];
       },

@@ -8,13 +8,13 @@ export const options = {
     applies: "live",
     example: { "*": { except: ["/account"] }, files: { types: ["text/*", "image/svg+xml"] }, hello: { encodings: [] } },
     describe:
-      'Whose answers are compressed, by the app\'s name; "*" is for all without an entry, except the RPC of the node.',
+      'Which responses are compressed, by the name of the app; "*" is for all apps without an entry, except the RPC of the node.',
     entries: {
       encodings: {
         type: "strings",
         default: ["zstd", "br", "gzip"],
         describe:
-          "Of zstd, br and gzip, what may be used; the first that the client likes best. Empty: nothing is compressed.",
+          "Codings that may be used, of zstd, br and gzip; the one that the client prefers is used, or the first of several. Empty: nothing is compressed.",
       },
       types: {
         type: "strings",
@@ -34,20 +34,19 @@ export const options = {
           "font/otf",
           "font/ttf",
         ],
-        describe: "Content types of answers that are compressed; * stands for any text.",
+        describe: "Content types of responses that are compressed; * stands for any text.",
       },
       min_size: {
         type: "size",
         unit: "bytes",
         default: 1024,
-        describe:
-          "Smaller bodies are sent as they are. Those that come in pieces, without a length, are compressed anyway.",
+        describe: "Smaller bodies are sent uncompressed. Bodies of unknown length are compressed in any case.",
       },
       except: {
         type: "strings",
         default: [],
         describe:
-          "Paths that are left alone, with all below them: pages that show secrets beside what a stranger can put there.",
+          "Paths that are not compressed, with everything below them. Use it for pages that show secrets next to text that others can influence.",
       },
       event_streams: {
         type: "boolean",
@@ -63,7 +62,7 @@ export const options = {
     default: 32 * 1024 * 1024,
     per_host: false,
     applies: "live",
-    describe: "Memory for compressed files. 0: none is kept.",
+    describe: "Memory for the cache of compressed files. 0: no cache.",
   },
   http_compress_cached_file: {
     type: "size",
@@ -72,7 +71,8 @@ export const options = {
     default: 1024 * 1024,
     per_host: false,
     applies: "live",
-    describe: "Larger files are compressed anew for each answer, fast; up to this size they are compressed well, once.",
+    describe:
+      "Files up to this size are compressed well, and cached. Larger ones are compressed fast, for each response.",
   },
   http_compress_jobs: {
     type: "integer",
@@ -82,7 +82,7 @@ export const options = {
     per_host: false,
     applies: "live",
     describe:
-      "Compressions at once. They share the threads of the file system, of which there are 4; when all are taken, answers go out as they are.",
+      "Maximum number of concurrent compressions. They share the 4 threads of the file system. When all are busy, responses are sent uncompressed.",
   },
   http_compress_streams: {
     type: "integer",
@@ -91,7 +91,7 @@ export const options = {
     per_host: false,
     applies: "live",
     describe:
-      "Answers that are compressed piece by piece at a time, about 1 MB of memory each; further ones go out as they are.",
+      "Maximum number of responses that are compressed piece by piece at a time, with about 1 MB of memory each; further ones are sent uncompressed.",
   },
 } as const satisfies OptionDeclarations;
 

@@ -1,5 +1,5 @@
 import { Readable } from "node:stream";
-import type { Coder, Encoding } from "./encodings.ts";
+import type { Coder, Encoding } from "./encoders.ts";
 import type { Jobs } from "./jobs.ts";
 
 export interface PackingDeps {

@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import type { Context } from "koa";
 import { codingWeights, preferredCoding } from "../../core/http/index.ts";
-import type { EncodingName } from "./encodings.ts";
+import type { EncodingName } from "./encoders.ts";
 
 /** One entry of the option, ready for use. */
 export interface Rules {

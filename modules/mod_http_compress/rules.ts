@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { pathFault } from "../../core/http/index.ts";
 import { invalidOption } from "../../core/index.ts";
 import type { MiddlewareDescription, Module } from "../../core/types.ts";
-import { type EncodingName, encodingNames } from "./encodings.ts";
+import { type EncodingName, encodingNames } from "./encoders.ts";
 import type { CompressEntry, options } from "./options.ts";
 import { EVENT_STREAM, type Rules } from "./response.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Lists folders for `mod_http_files`: a page for people, JSON for programs, plain text. Answers
- * `directory-index`.
+ * Lists folders for the event `directory-index`: as a page for people, JSON for programs, or plain
+ * text.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { addVary, preferredType } from "../../core/http/index.ts";
@@ -13,7 +13,7 @@ import { Shared } from "./shared.ts";
 export { options };
 export const global = true;
 
-/** Writing this many bytes takes as long as a small request. */
+/** Writing a page of this size takes as long as a small request. */
 const LARGE = 64 * 1024;
 
 /** Number of folders that are read at a time. */

@@ -5,7 +5,7 @@ export interface ErrorText {
   readonly code: number;
   readonly phrase: string;
   readonly sentence: string;
-  /** The message of whoever refused the request. It can have any form. */
+  /** The message of the code that refused the request. It can have any form. */
   readonly message: string | undefined;
   /** The request's id in the log. */
   readonly id: string | undefined;

@@ -1,6 +1,6 @@
 /** Reads the blocks for one response: decides who is asked for them, and limits the time. */
 import { setImmediate as turn } from "node:timers/promises";
-import { Lending, type NodeModule, type ReadBlock, readSoon } from "modhost/node";
+import { BlockLeases, type NodeModule, type ReadBlock, readSoon } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody } from "../../core/types.ts";
 import { Refusal } from "./errors/refusal.ts";
@@ -51,7 +51,7 @@ export class Reading {
   readonly #until: number;
   #late: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #leases: Lending | undefined;
+  #leases: BlockLeases | undefined;
   #isOver = false;
 
   constructor(
@@ -107,9 +107,9 @@ export class Reading {
    * Leases of the buffers that are sent to the client. They limit how much memory slow clients
    * occupy together.
    */
-  get leases(): Lending {
+  get leases(): BlockLeases {
     if (this.#leases === undefined) {
-      this.#leases = new Lending({
+      this.#leases = new BlockLeases({
         release: (piece) => this.buffers.release(piece),
         waiting: (isWaiting) => (isWaiting ? clearTimeout(this.#timer) : this.#wait()),
       });

@@ -14,8 +14,8 @@ export function settingsOf(entry: GuardEntry, headers: readonly string[]): Setti
     ...(deny.length > 0 ? [`not ${deny.join(", ")}`] : []),
   ];
   const secure = [
-    ...(https ? ["plain HTTP is sent there"] : []),
-    ...(hsts > 0 ? [`browsers use nothing else for ${lengthOf(hsts)}`] : []),
+    ...(https ? ["plain HTTP is redirected"] : []),
+    ...(hsts > 0 ? [`browsers use only HTTPS for ${lengthOf(hsts)}`] : []),
   ];
   return [
     {
@@ -34,7 +34,7 @@ function waysIn({ users, token_scope: scope, identity_headers }: GuardEntry): st
   return [
     ...(users.length > 0 ? [`password of ${users.includes("*") ? "any user" : users.join(", ")}`] : []),
     ...(scope === "" ? [] : [`token with scope app:${scope}`]),
-    ...(identity_headers.length > 0 ? ["a trusted proxy says who asks"] : []),
+    ...(identity_headers.length > 0 ? ["a trusted proxy names the user"] : []),
   ];
 }
 

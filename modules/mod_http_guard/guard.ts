@@ -77,7 +77,7 @@ export class Guard {
       if (request.secure || name.toLowerCase() !== STRICT) context.set(name, value);
     }
     if (!this.#mayAsk(request.ip)) {
-      return { reason: "address", status: 403, message: "This is not for the address that you ask from" };
+      return { reason: "address", status: 403, message: "Requests from your address are not allowed" };
     }
     if (https && !request.secure && !context.originalUrl.startsWith(PROOFS)) return this.#toHttps(context, request);
     const wait = this.#limit?.take(request.ip) ?? 0;
@@ -91,7 +91,7 @@ export class Guard {
   #toHttps(context: MiddlewareContext, request: HttpRequest): Refusal {
     const location = this.#context.secureUrl(context, request);
     return location === undefined
-      ? { reason: "https", status: 403, message: "This is served by HTTPS alone" }
+      ? { reason: "https", status: 403, message: "This is served only over HTTPS" }
       : { reason: "https", status: 308, message: "", headers: { location } };
   }
 }

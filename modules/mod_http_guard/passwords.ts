@@ -20,8 +20,8 @@ export interface StoredPassword extends Cost {
 const COST: Cost = { ln: 15, r: 8, p: 3 };
 const HASH_BYTES = 32;
 /**
- * Upper bounds for one check. Whoever writes the file of users chooses the parameters, but not
- * beyond these bounds.
+ * Upper bounds for one check. The file of users contains the parameters, which must not exceed
+ * these bounds.
  */
 const MAX_MEMORY = 256 * 1024 * 1024;
 const MAX_PARALLEL = 16;

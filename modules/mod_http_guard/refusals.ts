@@ -7,7 +7,7 @@ const TOTAL = "modhost_http_guard_refusals_total";
 
 const titles: Readonly<Record<Reason, string>> = {
   address: "Refused by address",
-  https: "Sent to HTTPS",
+  https: "Redirected to HTTPS",
   rate: "Refused by rate",
   sign_in: "Refused sign-ins",
   busy: "Too busy to check",
@@ -17,7 +17,7 @@ export class Refusals {
   readonly metrics: CountedMetrics<typeof TOTAL> = createMetrics({
     [TOTAL]: {
       kind: "counter",
-      help: "Requests that a guard kept from an app: address, https (sent there), rate, sign_in, busy (too many passwords to check).",
+      help: "Requests that a guard refused: address, https (redirected), rate, sign_in, busy (too many passwords to check).",
       labels: ["app", "reason"],
     },
   });

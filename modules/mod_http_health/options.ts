@@ -6,6 +6,6 @@ export const options = {
     default: [],
     per_host: false,
     example: ["http_pinning"],
-    describe: "Modules whose failure to load does not make /health/ready answer 503.",
+    describe: "Modules whose failure to load does not make /health/ready respond with 503.",
   },
 } as const satisfies OptionDeclarations;

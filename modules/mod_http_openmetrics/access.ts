@@ -16,10 +16,10 @@ const forbidden = (message: string): TokenRefusal => ({ status: 403, message, he
 
 const refusals: Readonly<Record<StrangerReason, string>> = {
   "other machine":
-    "the figures are for the addresses of the option openmetrics_allow_ips, and for tokens with the scope metrics",
-  proxy: "through a proxy the figures need a token with the scope metrics",
+    "metrics are available to the addresses of the option openmetrics_allow_ips, and with a token that has the scope metrics",
+  proxy: "through a proxy, metrics require a token with the scope metrics",
   "foreign name":
-    "without a token the figures are given at localhost, at addresses, and at the names of the option openmetrics_hosts",
+    "without a token, metrics are available at localhost, at addresses, and at the names of the option openmetrics_hosts",
 };
 
 /**
@@ -46,7 +46,7 @@ export function accessOf(module: Module): Access {
     const presented = readAuthorization(request.header("authorization"));
     if (presented?.scheme === "bearer") {
       return findToken([presented.credentials], tokens) === undefined
-        ? forbidden("that token is not one of the option openmetrics_tokens")
+        ? forbidden("this token is not in the option openmetrics_tokens")
         : undefined;
     }
     const reason = strangerReason(request, { hosts, includes });

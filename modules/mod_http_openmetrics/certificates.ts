@@ -10,13 +10,13 @@ export const certificateMetrics = {
   },
   modhost_acme_failures: {
     kind: "gauge",
-    help: "Tries in a row in which the authority gave no certificate for a name; 0 when the last one has not failed.",
+    help: "Failed attempts in a row to get the certificate of a name from the authority; 0 if the last one succeeded.",
     labels: ["name"],
   },
   modhost_acme_next_try_seconds: {
     kind: "gauge",
     unit: "seconds",
-    help: "When the authority is asked next about the certificate for a name, seconds since 1970.",
+    help: "When the server next contacts the authority about the certificate of a name, seconds since 1970.",
     labels: ["name"],
   },
 } as const satisfies MetricDeclarations;

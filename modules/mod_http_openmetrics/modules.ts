@@ -25,7 +25,7 @@ export const moduleMetrics = {
   },
   modhost_module_items: {
     kind: "gauge",
-    help: "What a module has added to the server, by kind: hook, item, timer, websocket, and others.",
+    help: "Resources that a module has added to the server, by kind: hook, item, timer, websocket, and others.",
     labels: ["module", "kind"],
   },
   modhost_module_changes_total: {
@@ -35,7 +35,7 @@ export const moduleMetrics = {
   },
   modhost_metrics_failures_total: {
     kind: "counter",
-    help: "Looks at the figures at which a module did not give its own.",
+    help: "Collections of metrics in which a module did not provide its own.",
     labels: ["module"],
   },
 } as const satisfies MetricDeclarations;

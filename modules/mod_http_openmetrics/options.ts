@@ -7,7 +7,7 @@ export const options = {
     default: ["127.0.0.1", "::1"],
     per_host: false,
     example: ["127.0.0.1", "::1", "10.0.0.0/8"],
-    describe: "Addresses and ranges of those who may read the figures without a token.",
+    describe: "Addresses and CIDR ranges that may read the metrics without a token.",
   },
   openmetrics_tokens: {
     type: "any",
@@ -15,15 +15,14 @@ export const options = {
     secret: "keys",
     per_host: false,
     example: ["a-long-random-text"],
-    describe: "Bearer tokens with which the figures can be read from everywhere: a list.",
+    describe: "Bearer tokens with which the metrics can be read from anywhere: a list.",
   },
   openmetrics_hosts: {
     type: "strings",
     default: [],
     per_host: false,
     example: ["metrics.internal"],
-    describe:
-      "Host names, besides localhost and addresses, under which the figures are given to those who have no token.",
+    describe: "Host names, in addition to localhost and addresses, at which the metrics are available without a token.",
   },
   openmetrics_timeout: {
     type: "period",
@@ -32,6 +31,6 @@ export const options = {
     max: 60,
     unit: "seconds",
     per_host: false,
-    describe: "A module that has not given its figures after this time is left out of the answer.",
+    describe: "A module that has not provided its metrics after this time is left out of the response.",
   },
 } as const satisfies OptionDeclarations;

@@ -9,7 +9,7 @@ import { createMetrics } from "../../core/index.ts";
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module } from "../../core/types.ts";
 
 const SPACE = { kind: "gauge", unit: "bytes", labels: ["space"] } as const;
-/** With several processes, the highest value counts. */
+/** The highest value of all processes counts. */
 const LAG = { kind: "gauge", unit: "seconds", processes: "max" } as const;
 const TYPED = { kind: "gauge", labels: ["type"], max_series: 100 } as const;
 
@@ -25,32 +25,40 @@ export const processMetrics = {
     kind: "gauge",
     unit: "seconds",
     processes: "max",
-    help: "When the process began, since 1970.",
+    help: "When the process started, in seconds since 1970.",
   },
-  process_resident_memory_bytes: { kind: "gauge", unit: "bytes", help: "Memory of the process that is resident." },
+  process_resident_memory_bytes: { kind: "gauge", unit: "bytes", help: "Resident memory of the process." },
   process_virtual_memory_bytes: { kind: "gauge", unit: "bytes", help: "Address space of the process." },
   process_heap_bytes: { kind: "gauge", unit: "bytes", help: "Data segment of the process." },
   process_open_fds: { kind: "gauge", help: "Open file descriptors." },
-  process_max_fds: { kind: "gauge", help: "File descriptors that may be open." },
+  process_max_fds: { kind: "gauge", help: "Maximum number of open file descriptors." },
   nodejs_version_info: {
     kind: "gauge",
     processes: "max",
     help: "The version of Node.js.",
     labels: ["version", "major", "minor", "patch"],
   },
-  nodejs_heap_size_total_bytes: { kind: "gauge", unit: "bytes", help: "The JavaScript heap." },
-  nodejs_heap_size_used_bytes: { kind: "gauge", unit: "bytes", help: "What is used of the JavaScript heap." },
-  nodejs_heap_space_size_total_bytes: { ...SPACE, help: "The spaces of the JavaScript heap." },
-  nodejs_heap_space_size_used_bytes: { ...SPACE, help: "What is used of the spaces of the JavaScript heap." },
-  nodejs_heap_space_size_available_bytes: { ...SPACE, help: "What is free of the spaces of the JavaScript heap." },
-  nodejs_external_memory_bytes: { kind: "gauge", unit: "bytes", help: "Memory that JavaScript objects hold outside." },
-  nodejs_array_buffers_bytes: { kind: "gauge", unit: "bytes", help: "Memory of buffers, part of the external." },
-  nodejs_active_resources: { ...TYPED, help: "What keeps the event loop alive, by its type." },
-  nodejs_active_resources_total: { kind: "gauge", help: "What keeps the event loop alive." },
+  nodejs_heap_size_total_bytes: { kind: "gauge", unit: "bytes", help: "Size of the JavaScript heap." },
+  nodejs_heap_size_used_bytes: { kind: "gauge", unit: "bytes", help: "Used part of the JavaScript heap." },
+  nodejs_heap_space_size_total_bytes: { ...SPACE, help: "Size of each space of the JavaScript heap." },
+  nodejs_heap_space_size_used_bytes: { ...SPACE, help: "Used part of each space of the JavaScript heap." },
+  nodejs_heap_space_size_available_bytes: { ...SPACE, help: "Free part of each space of the JavaScript heap." },
+  nodejs_external_memory_bytes: {
+    kind: "gauge",
+    unit: "bytes",
+    help: "Memory outside of the heap that JavaScript objects use.",
+  },
+  nodejs_array_buffers_bytes: {
+    kind: "gauge",
+    unit: "bytes",
+    help: "Memory of buffers, as a part of the external memory.",
+  },
+  nodejs_active_resources: { ...TYPED, help: "Resources that keep the event loop alive, by their type." },
+  nodejs_active_resources_total: { kind: "gauge", help: "Resources that keep the event loop alive." },
   nodejs_active_handles: { ...TYPED, help: "Handles of libuv that keep the event loop alive, by their class." },
   nodejs_active_handles_total: { kind: "gauge", help: "Handles of libuv that keep the event loop alive." },
-  nodejs_active_requests: { ...TYPED, help: "Requests to libuv that are under way, by their class." },
-  nodejs_active_requests_total: { kind: "gauge", help: "Requests to libuv that are under way." },
+  nodejs_active_requests: { ...TYPED, help: "Requests to libuv that are in progress, by their class." },
+  nodejs_active_requests_total: { kind: "gauge", help: "Requests to libuv that are in progress." },
   nodejs_eventloop_active_seconds_total: {
     kind: "counter",
     unit: "seconds",

@@ -45,11 +45,11 @@ export class Registry {
   add(provider: Provider): void {
     const { item, owner } = provider;
     const faults = metricFaults(item.metrics);
-    if (typeof item.collect !== "function") faults.push("collect is a function");
+    if (typeof item.collect !== "function") faults.push("collect must be a function");
     if (faults.length === 0) {
       for (const other of this.#providers) {
         if (isSameModule(other.owner, owner)) continue;
-        for (const name of clashes(item, other.item)) faults.push(`${name} is declared by ${other.owner.name} already`);
+        for (const name of clashes(item, other.item)) faults.push(`${name} is already declared by ${other.owner.name}`);
       }
     }
     if (faults.length > 0) throw new ModhostError("METRICS_INVALID", { faults: faults.join("; ") });

@@ -7,19 +7,19 @@ const routeLabels = { labels: ["module", "route"] } as const;
 export const requestMetrics = {
   modhost_http_requests_total: {
     kind: "counter",
-    help: "Requests that are over, by the class of their status; none where the client left before one was sent.",
+    help: "Finished requests, by the class of their status; none if the client left before one was sent.",
     ...routeLabels,
     labels: [...routeLabels.labels, "class"],
   },
   modhost_http_requests_incomplete_total: {
     kind: "counter",
-    help: "Requests whose client did not receive the whole answer.",
+    help: "Requests whose client did not receive the whole response.",
     ...routeLabels,
   },
   modhost_http_request_duration_seconds: {
     kind: "histogram",
     unit: "seconds",
-    help: "Time from the parsed head of a request to the end of its answer.",
+    help: "Time from the parsed head of a request to the end of its response.",
     ...routeLabels,
     buckets: latencyBounds,
   },
@@ -32,13 +32,13 @@ export const requestMetrics = {
   modhost_http_response_bytes_total: {
     kind: "counter",
     unit: "bytes",
-    help: "Bytes of answer bodies that were written.",
+    help: "Bytes of response bodies that were written.",
     ...routeLabels,
   },
   modhost_http_handler_seconds_total: {
     kind: "counter",
     unit: "seconds",
-    help: "Time for which handlers kept the event loop, each up to its first await.",
+    help: "Time for which handlers blocked the event loop, each until its first await.",
     ...routeLabels,
   },
 } as const satisfies MetricDeclarations;

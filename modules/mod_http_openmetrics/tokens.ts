@@ -4,24 +4,24 @@ import type { MetricDeclarations, MetricSample, MetricsProvider, Module } from "
 const tokenMetrics = {
   modhost_token_requests_total: {
     kind: "counter",
-    help: "Requests that a token let in.",
+    help: "Requests that were allowed by a token.",
     labels: ["token"],
   },
   modhost_token_refusals_total: {
     kind: "counter",
-    help: "Requests with a token that were refused: unknown (then without the token's name), expired, rate, quota, scope.",
+    help: "Refused requests with a token, by reason: unknown (without the token's name), expired, rate, quota, scope.",
     labels: ["token", "reason"],
   },
   modhost_token_received_bytes_total: {
     kind: "counter",
     unit: "bytes",
-    help: "Bytes of request bodies that came with a token.",
+    help: "Bytes of the bodies of requests with a token.",
     labels: ["token"],
   },
   modhost_token_sent_bytes_total: {
     kind: "counter",
     unit: "bytes",
-    help: "Bytes of answers to requests with a token.",
+    help: "Bytes of responses to requests with a token.",
     labels: ["token"],
   },
 } as const satisfies MetricDeclarations;

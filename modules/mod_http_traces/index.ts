@@ -12,7 +12,7 @@ export const global = true;
 export default async function load(module: Module): Promise<void> {
   const { makeTraces } = await import("./traces.ts").catch((error: unknown) => {
     if (!isMissing(error)) throw error;
-    const remedy = "install an SDK beside the server, which brings it: npm install @opentelemetry/sdk-node";
+    const remedy = "install an SDK next to the server, which includes it: npm install @opentelemetry/sdk-node";
     throw new Error(`The package @opentelemetry/api is not installed: ${remedy}`, { cause: error });
   });
   makeTraces(module);

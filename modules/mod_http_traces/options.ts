@@ -7,6 +7,6 @@ export const options = {
     default: "all",
     per_host: false,
     describe:
-      "Whose trace context (the headers traceparent and tracestate) is taken over: that of all callers, of trusted_proxies only, or of none. Whoever sends one may say that a request is to be recorded.",
+      "Callers whose trace context (the headers traceparent and tracestate) is used: all, only trusted_proxies, or none. A caller that sends a trace context can cause a request to be recorded.",
   },
 } as const satisfies OptionDeclarations;

@@ -4,7 +4,7 @@ import { isRpcPath, shownQuery, shownText } from "../../core/http/index.ts";
 import type { HttpRequest, RequestTrace } from "../../core/types.ts";
 import type { SpanSource } from "./spans.ts";
 
-/** What request spans need in addition to the request. */
+/** The inputs of request spans in addition to the request. */
 interface RequestSources {
   /** Returns the context in which the span begins. */
   parentOf(traced: RequestTrace): Context;

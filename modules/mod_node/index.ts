@@ -39,7 +39,7 @@ export { type FilesRootOptions, replaceFilesRoot } from "./library/replace_files
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export {
-  type SharedStoreFigures,
+  type SharedStoreStat,
   type SharedStoreVisit,
   type VisitOptions,
   visitSharedStore,
@@ -62,7 +62,7 @@ export type { ConfigPath } from "./storage/repo/schema.ts";
 export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
 export { exportPath, type PathArchive, type PathArchiveOptions } from "./content/car/export_path.ts";
-export { BlockLeases as Lending } from "./content/dag/block_leases.ts";
+export { BlockLeases } from "./content/dag/block_leases.ts";
 export { type ReadBlock, readSoon } from "./content/dag/reader.ts";
 export { watchDenylists } from "./content/denylists/watch.ts";
 export { type EditTreeOptions, putIntoTree, removeFromTree } from "./content/mfs/edit_tree.ts";

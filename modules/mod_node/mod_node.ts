@@ -48,10 +48,10 @@ const MAX_LATER_MS = 5000;
  */
 export default async function load(module: OwnModule, opened?: Node): Promise<NodeModule> {
   const settings = settingsOf(module);
-  let held: SharedNode | undefined;
+  let current: SharedNode | undefined;
   let opening: Promise<void> | undefined;
   const take = (taken: SharedNode) => {
-    held = taken;
+    current = taken;
     module.on_release("the node", taken.hold(), "node");
     if (module.serves() && module.get_option_boolean("node_gc") === true) {
       collectPeriodically(module as Module, taken.node.lowLevel);
@@ -63,37 +63,37 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
   };
   const open = async (isPatient: boolean) => take(await openShared(module, settings, isPatient));
 
-  module.save = () => held;
-  module.restore = async (former: unknown) => {
-    if (!(former instanceof Object)) return;
-    const { settings: old } = former as SharedNode;
-    if (old === JSON.stringify(settings)) take(former as SharedNode);
+  module.save = () => current;
+  module.restore = async (previous: unknown) => {
+    if (!(previous instanceof Object)) return;
+    const { settings: old } = previous as SharedNode;
+    if (old === JSON.stringify(settings)) take(previous as SharedNode);
     else await open(false);
   };
   if (opened !== undefined) take(sharedNode(module, opened, settings));
   else if (module.serves() && module.reloading !== true) await open(false);
 
-  const collect = () => held?.node.metrics.collect() ?? [];
+  const collect = () => current?.node.metrics.collect() ?? [];
   module.provides("metrics", { metrics: nodeMetrics, collect });
 
-  module.provides("health", { problem: () => held?.node.lowLevel.problem });
+  module.provides("health", { problem: () => current?.node.lowLevel.problem });
 
   module.provides("backup", {
     snapshot: async (signal) => {
-      if (held === undefined) await members.open();
+      if (current === undefined) await members.open();
       return members.lowLevel.hold(signal);
     },
   });
 
   module.ready = () => {
-    void held?.node
+    void current?.node
       .goOnline()
       .catch((error: Error) => module.log.error("the node stays without a network: %s", error.message));
   };
   const members = nodeModule(
-    () => held?.node,
+    () => current?.node,
     async () => {
-      if (held === undefined) {
+      if (current === undefined) {
         await (opening ??= open(true).finally(() => {
           opening = undefined;
         }));

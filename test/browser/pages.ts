@@ -66,7 +66,12 @@ const pages = [
   { name: "listing", path: "/pages/site/", holds: ["Größe.pdf", "<b>not bold &", "photos of summer"] },
   { name: "listing-dark-phone", path: "/pages/site/", holds: ["readme.txt"], dark: true, width: 400 },
   { name: "error-404", path: "/pages/nowhere", holds: ["404", "Not Found"] },
-  { name: "start-page", path: "/", holds: ["modhost is running", "/pages/", "Only you see this page"], height: 980 },
+  {
+    name: "start-page",
+    path: "/",
+    holds: ["modhost is running", "/pages/", "Only callers who may operate the server see this page"],
+    height: 980,
+  },
   {
     name: "start-page-dark-phone",
     path: "/",

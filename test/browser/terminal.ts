@@ -76,7 +76,7 @@ async function played(folder: string): Promise<string> {
     at = await until(/reload hello/, at);
     await ask("/hello/");
     await writeFile(join(folder, MODULE), source("Hello!").replace("});", "}"));
-    await until(/failed.*goes on\./s, at);
+    await until(/failed.*stays in force\./s, at);
     await wait(300);
   } finally {
     child.stdin.end("\x03");

@@ -179,7 +179,7 @@ export async function fakeAcme(options: FakeAcmeOptions): Promise<FakeAcme> {
     }
     if (room === "nonce") return send("");
     if (room === "renewal") {
-      seen.push("renewal asked");
+      seen.push("renewal window requested");
       const from = Date.now() + (isRenewalDue ? -2 : 1000) * HOUR_MS;
       const window = { start: new Date(from).toISOString(), end: new Date(from + HOUR_MS).toISOString() };
       return send({ suggestedWindow: window });

@@ -1,8 +1,8 @@
 /**
  * Checks comments, names and Markdown of the tree:
- * `node config/build/prose/run.ts [--write] [--count] [PATH...]`. `--write` wraps what is too wide,
- * `--count` prints how many findings each rule has. A run without paths also checks the names of
- * types and the subjects of commits.
+ * `node config/build/prose/run.ts [--write] [--count] [--commits] [PATH...]`. `--write` wraps what
+ * is too wide, `--count` prints how many findings each rule has, and `--commits` also checks the
+ * subjects of commits. A run without paths also checks the names of types.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { commitSubjects, listFiles } from "./tree.ts";
 import { type TypeCounts, TypeNames } from "./type_names.ts";
 
 const { values, positionals } = parseArgs({
-  options: { write: { type: "boolean" }, count: { type: "boolean" } },
+  options: { write: { type: "boolean" }, count: { type: "boolean" }, commits: { type: "boolean" } },
   allowPositionals: true,
 });
 
@@ -51,8 +51,8 @@ if (positionals.length === 0) {
   if (values.write) writeFileSync(join(root, list), `${JSON.stringify(shared, null, 2)}\n`);
   report(list, typeNames.findings(shared));
   report("config/build/prose/exceptions.ts", exceptions.unused());
-  report("git log", subjectFindings(commitSubjects(root)));
 }
+if (values.commits) report("git log", subjectFindings(commitSubjects(root)));
 
 if (values.count)
   for (const [rule, count] of [...counts].sort((one, other) => other[1] - one[1])) console.log(count, rule);

@@ -36,11 +36,11 @@ function took({ steps }: Change): string {
 /** Returns the reason, and the source line that it names. */
 export function errorLines({ error, result }: Change): string[] {
   if (error === undefined) return [];
-  const { message, place } = error;
+  const { message, place: position } = error;
   return [
     `  ${message}`,
-    ...(place === undefined ? [] : [`  ${place.file}:${place.line}`]),
-    ...(place?.text === undefined ? [] : [`    ${place.text.trim()}`]),
+    ...(position === undefined ? [] : [`  ${position.file}:${position.line}`]),
+    ...(position?.text === undefined ? [] : [`    ${position.text.trim()}`]),
     ...(result === "failed" ? ["  The previous state stays in force."] : []),
   ];
 }

@@ -22,7 +22,7 @@ export const socketOption = {
   socket: {
     type: "string",
     value: "PATH",
-    help: "The server whose admin socket this is; default: by the configuration",
+    help: "The admin socket of the server; default: that of the configuration",
   },
 } as const satisfies Record<string, CommandOption>;
 
@@ -42,7 +42,7 @@ export class StuckServerError extends Error {}
 export class RefusedError extends Error {}
 
 interface ConfigLocation extends Pick<CommandContext, "configPath" | "cwd" | "env"> {
-  /** False: without a config file none is searched for. */
+  /** If false, only a config file that is named is read: the usual paths are not searched. */
   readonly search?: boolean | undefined;
 }
 
@@ -110,7 +110,7 @@ export async function send<T>(
   sent.end(text);
   const { status, value } = await promise;
   const refusal = (value as { error?: { message?: string } } | undefined)?.error;
-  // Records of changes have a result, and an error next to it.
+  // A record of a change has a `result`, even if it also has an `error`.
   if (status >= 400 && refusal !== undefined && !("result" in (value as object)))
     throw new RefusedError(refusal.message ?? `The server responded with ${status}`);
   return { status, value };

@@ -9,14 +9,14 @@ import { adminSocket, NoServerError, send, socketOption, statusOf } from "./clie
 
 /** Options of commands that inspect the running server if there is one. */
 export const lookOptions = {
-  offline: { type: "boolean", help: "Look at the configuration, though a server runs on it" },
+  offline: { type: "boolean", help: "Use the configuration, even if a server runs on it" },
   ...socketOption,
 } as const satisfies Record<string, CommandOption>;
 
-/** The explanation for their --help. */
+/** Their explanation in `--help`. */
 export const lookedAt = [
-  "When a server runs on the configuration, it is asked, and the standard error says so in a line; otherwise, or when",
-  "modules or folders are named, the modules are loaded as a start would, without a port.",
+  "If a server runs on the configuration, the command asks that server, and says so on the standard error. Otherwise, or if",
+  "modules or folders are named, it loads the modules as a start would, without opening a port.",
 ].join("\n");
 
 export interface Looked {
@@ -39,7 +39,7 @@ export async function look<T>(context: CommandContext, use: (looked: Looked) => 
     const status = await statusAt(socket, options.socket !== undefined);
     if (status !== undefined) {
       stderr.write(
-        `modhost: as the running server has it (process ${status.pid}, ${socket}); --offline looks at the configuration\n`,
+        `modhost: asking the running server (process ${status.pid}, ${socket}); --offline uses the configuration instead\n`,
       );
       return use(running(socket));
     }

@@ -21,8 +21,10 @@ export interface CompletionSite {
   readonly valueNames?: readonly string[];
   /** Options whose value may be two words. */
   readonly pairs?: readonly string[];
-  /** The kind of name of the arguments, in a running server. */
-  readonly names?: KnownNames | undefined;
+  /**
+   * The kind of name of each argument, in a running server; the last is for all further arguments.
+   */
+  readonly names?: readonly (KnownNames | undefined)[];
 }
 
 /** The key of the program itself; the key of a command is its words with spaces between them. */
@@ -55,7 +57,8 @@ type Completed = Pick<Command, "options" | "words" | "completes"> & {
 /** Adds the site after a command, and sites for all commands and groups below it. */
 function add(sites: Map<string, CompletionSite>, at: string, command: Completed, shared: Options): void {
   const { options, words = [], completes, commands = [] } = command;
-  sites.set(at, { words: sites.get(at)?.words ?? [], ...optionsOf({ ...options, ...shared }), names: completes });
+  const names = typeof completes === "string" ? [completes] : (completes ?? []);
+  sites.set(at, { words: sites.get(at)?.words ?? [], ...optionsOf({ ...options, ...shared }), names });
   for (const word of words) addWord(sites, at, { word, help: "" });
   for (const below of commands) {
     const path = below.name.split(" ");
@@ -63,7 +66,7 @@ function add(sites: Map<string, CompletionSite>, at: string, command: Completed,
       const help = depth === path.length - 1 ? below.help : "";
       addWord(sites, [at, ...path.slice(0, depth)].join(" "), { word, help });
     }
-    add(sites, `${at} ${below.name}`, below, {});
+    add(sites, `${at} ${below.name}`, below, shared);
   }
 }
 

@@ -77,5 +77,5 @@ export function openToOthers(path: unknown, what = ""): Finding[] {
 export function unfoundServer(config: Config | undefined): string {
   const enabled = config?.value("modules_enabled");
   if (!Array.isArray(enabled) || enabled.includes(bundled.control)) return "";
-  return `; where it is the server of this configuration, which no command finds: add ${bundled.control} to modules_enabled`;
+  return `. If that program is the server of this configuration, add ${bundled.control} to modules_enabled: no command finds the server without it`;
 }

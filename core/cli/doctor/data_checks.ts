@@ -15,13 +15,13 @@ const MAX_SOCKET_BYTES = 107;
 
 /** File system types of statfs(2). */
 const fileSystems: ReadonlyMap<number, readonly [name: string, why: string]> = new Map([
-  [0x01021994, ["tmpfs", "what is in memory is gone after a restart of the machine"]],
-  [0x858458f6, ["a RAM disk", "what is in memory is gone after a restart of the machine"]],
-  [0x6969, ["NFS", "its locks and shared memory do not keep a repo safe"]],
-  [0xff534d42, ["CIFS", "its locks and shared memory do not keep a repo safe"]],
-  [0xfe534d42, ["SMB", "its locks and shared memory do not keep a repo safe"]],
-  [0x65735546, ["FUSE", "whether its locks and shared memory keep a repo safe depends on the program behind it"]],
-  [0x01021997, ["9P", "its locks and shared memory do not keep a repo safe"]],
+  [0x01021994, ["tmpfs", "its files are lost when the machine restarts"]],
+  [0x858458f6, ["a RAM disk", "its files are lost when the machine restarts"]],
+  [0x6969, ["NFS", "its locks and shared memory are not reliable, which can damage a database"]],
+  [0xff534d42, ["CIFS", "its locks and shared memory are not reliable, which can damage a database"]],
+  [0xfe534d42, ["SMB", "its locks and shared memory are not reliable, which can damage a database"]],
+  [0x65735546, ["FUSE", "whether its locks and shared memory are reliable depends on the program behind it"]],
+  [0x01021997, ["9P", "its locks and shared memory are not reliable, which can damage a database"]],
 ]);
 
 /** Files of the data folder that only the server may read. */
@@ -30,7 +30,7 @@ const secrets = ["tokens.json", "audit.jsonl", "admin.sock"];
 export const dataChecks: readonly Check[] = [
   {
     name: "data folder",
-    help: "The data folder can be written to, and belongs to this user alone",
+    help: "The data folder is writable, and belongs to this user alone",
     run({ data, system }) {
       const found = statSync(data, { throwIfNoEntry: false });
       if (found === undefined) {
@@ -53,19 +53,19 @@ export const dataChecks: readonly Check[] = [
   },
   {
     name: "space",
-    help: "There is room on its file system, for bytes and for files",
+    help: "Its file system has free space and free inodes",
     run({ data, system }) {
       const space = system.space(existing(data));
       if (space === undefined) return [];
       const { free, files, freeFiles } = space;
-      const remedy = "make room, or set data_path to another disk";
-      const text = `${size_text(free)} are free where ${data} is`;
+      const remedy = "free some space, or set data_path to another disk";
+      const text = `The file system of ${data} has only ${size_text(free)} of free space`;
       return [
         ...(free < MIN_FREE_BYTES ? [problem(text, remedy)] : free < LOW_FREE_BYTES ? [warning(text, remedy)] : []),
         ...(files > 0 && freeFiles / files < MIN_FREE_FILES
           ? [
               warning(
-                `${freeFiles} more files fit where ${data} is`,
+                `The file system of ${data} has room for only ${freeFiles} more files`,
                 "remove files, or re-create the file system with more inodes",
               ),
             ]
@@ -75,7 +75,7 @@ export const dataChecks: readonly Check[] = [
   },
   {
     name: "file system",
-    help: "The data folder is on a file system that keeps it safe",
+    help: "The data folder is on a reliable file system",
     run({ data, system }) {
       const type = system.space(existing(data))?.type;
       const known = type === undefined ? undefined : fileSystems.get(type);
@@ -86,7 +86,7 @@ export const dataChecks: readonly Check[] = [
   },
   {
     name: "clock",
-    help: "The clock is not behind what was written last",
+    help: "The clock is not behind the latest file of the data folder",
     run({ data, system }) {
       const latest = [data, ...filesIn(data)]
         .map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0)
@@ -95,7 +95,7 @@ export const dataChecks: readonly Check[] = [
       const when = new Date(latest).toISOString();
       return [
         warning(
-          `The clock is at ${new Date(system.now()).toISOString()}, and ${data} was written to at ${when}`,
+          `The clock shows ${new Date(system.now()).toISOString()}, but ${data} was written to at ${when}`,
           "set the clock (timedatectl): certificates and tokens expire by it",
         ),
       ];
@@ -103,7 +103,7 @@ export const dataChecks: readonly Check[] = [
   },
   {
     name: "admin socket",
-    help: "The socket of the Admin API is that of a running server, or is not there",
+    help: "The admin socket belongs to a running server, or does not exist",
     run: socketFindings,
   },
 ];

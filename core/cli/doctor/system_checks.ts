@@ -19,7 +19,7 @@ const MIN_INSTANCES = 128;
 export const systemChecks: readonly Check[] = [
   {
     name: "Node.js",
-    help: "Node.js is one that this version runs on",
+    help: "The version of Node.js is supported",
     run({ system }) {
       const wanted = packageManifest().engines.node ?? "";
       const [least = [0, 0], now] = [wanted, system.node].map((text) =>
@@ -30,7 +30,7 @@ export const systemChecks: readonly Check[] = [
       if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return [];
       return [
         problem(
-          `This is Node.js ${system.node}, and ${wanted} is needed`,
+          `This is Node.js ${system.node}, but ${wanted} is needed`,
           `install Node.js ${leastMajor} from https://nodejs.org`,
         ),
       ];
@@ -43,30 +43,30 @@ export const systemChecks: readonly Check[] = [
       const file = report.config ?? "the configuration";
       return [
         ...report.problems.map((text) => problem(text, `correct ${file}; then run modhost check`)),
-        ...report.warnings.map((text) => warning(text, `correct ${file}, unless it is meant`)),
+        ...report.warnings.map((text) => warning(text, `correct ${file}, unless that is intended`)),
       ];
     },
   },
   {
     name: "ports",
-    help: "The ports that are configured can be opened, where no server of its own has them",
+    help: "The configured ports can be opened, unless the running server has them",
     run: portFindings,
   },
   {
     name: "server",
-    help: "The server that runs is well: no module failed, nothing that it warns of",
+    help: "The running server has no failed module, and reports no warnings",
     run: ({ running }) =>
       (running?.warnings ?? []).map((text) => warning(text, "see modhost status, and the log of the server")),
   },
   {
     name: "certificates",
-    help: "No certificate has expired, or will soon",
+    help: "No certificate has expired or will expire soon",
     run: (installation) =>
       installation.running === undefined ? storedCertificates(installation) : servedCertificates(installation),
   },
   {
     name: "keys",
-    help: "Nobody but the server can read the private keys of certificates",
+    help: "Only the server can read the private keys of certificates",
     run({ config }) {
       const certificates = (config?.value("certificates") ?? {}) as Record<string, { readonly key?: unknown }>;
       // A group such as ssl-cert may be allowed to read it.
@@ -75,7 +75,7 @@ export const systemChecks: readonly Check[] = [
   },
   {
     name: "logs",
-    help: "Files that logs are written to can be written to",
+    help: "Log files are writable",
     run({ config }) {
       if (config === undefined) return [];
       const options = [...config.declarations()].filter(
@@ -128,7 +128,7 @@ async function portFindings({ config, running }: Installation): Promise<Finding[
   for await (const { error, isOptional } of new Ports(config).refused()) {
     const isTaken = error.code === "PORT_TAKEN";
     const remedy = isTaken
-      ? `stop who has it (ss -ltnp tells), or choose another port${unfoundServer(config)}`
+      ? `stop the program that uses it (ss -ltnp shows which), or choose another port${unfoundServer(config)}`
       : "use a port above 1023, or a socket of systemd";
     findings.push((isOptional ? warning : problem)(reasonOf(error), remedy));
   }
@@ -167,7 +167,7 @@ function storedCertificates({ config, data, system }: Installation): Finding[] {
 function expiry(name: string, expires: number, now: number): Finding[] {
   const days = Math.floor((expires - now) / DAY_MS);
   const until = new Date(expires).toISOString().slice(0, 10);
-  const remedy = "renew it: files that change are read again by themselves";
+  const remedy = "renew it: the server reads changed files by itself";
   if (days < 0) return [problem(`The certificate of ${name} has expired on ${until}`, remedy)];
   return days < SOON_DAYS
     ? [warning(`The certificate of ${name} expires in ${counted(days, "day")}, on ${until}`, remedy)]

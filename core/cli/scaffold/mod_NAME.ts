@@ -4,7 +4,7 @@ import { defineModule, text } from "modhost";
 export default defineModule({
   // The options of this module: they are checked before anything is loaded.
   options: {
-    NAME_greeting: { type: "string", default: "Hello", describe: "What visitors are greeted with." },
+    NAME_greeting: { type: "string", default: "Hello", describe: "The greeting for visitors." },
   },
   // These modules are loaded before this one.
   depends: ["http"],

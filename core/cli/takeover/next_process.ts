@@ -9,10 +9,9 @@ import type { NextServerProcess } from "../../types.ts";
 import { handleOf } from "../../util/patches/node/handles.ts";
 import { type Checked, TAKEOVER_VARIABLE } from "./messages.ts";
 
-/**
- * Seconds in which the next process must have loaded everything, and those in which it must serve.
- */
+/** Seconds in which the next process must have loaded everything. */
 const CHECK_TIMEOUT = 120;
+/** Seconds in which it must serve after the handover has begun. */
 const START_TIMEOUT = 120;
 
 /** Milliseconds after which a process that was requested to end is killed. */

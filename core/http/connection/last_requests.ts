@@ -20,8 +20,8 @@ export class LastRequests {
   readonly #decrypted = new WeakMap<Socket, Socket | undefined>();
 
   /**
-   * `sockets`: the open connections of the server. `answerOf`: the response that is being sent on
-   * one.
+   * `sockets`: the open connections of the server. `responseOf` returns the response that is being
+   * sent on a connection.
    */
   constructor(sockets: Iterable<Socket>, responseOf: (socket: Socket) => ServerResponse | undefined) {
     this.#sockets = sockets;

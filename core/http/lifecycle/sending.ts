@@ -51,8 +51,8 @@ export class Sending implements Flow {
   }
 
   /**
-   * A client that reads the response only after it has sent its body may be waiting for more data
-   * to send.
+   * A client that reads the response only after sending its body may be waiting for more data to
+   * send.
    */
   patience(): number {
     const { request, uploadPause } = this.#sender;

@@ -26,7 +26,7 @@ export function appPath(app: string, host: string, configured: unknown): string 
 export function pathFault(path: string): string | undefined {
   if (/[?#]/.test(path)) return "a path has no ? and no #";
   if (/%[0-9a-f]{2}/i.test(path)) return "write it without escapes: paths are compared once they are decoded";
-  if (path.includes("//")) return "runs of slashes in requests are taken for one";
+  if (path.includes("//")) return "several slashes in a row count as one";
   return /(?:^|\/)\.{1,2}(?:\/|$)/.test(path)
     ? "clients resolve the segments . and .. before they send a request"
     : undefined;

@@ -37,7 +37,8 @@ function parseRouteKey(key: string): ParsedKey | string {
   const [, word = "", path = ""] = /^\s*(\S*)\s*(.*)$/s.exec(key) ?? [];
   if (word === "" || word.startsWith("/")) return 'lacks a method: write "GET /path"';
   const method = word.toUpperCase();
-  if (method === "CONNECT") return "names the method CONNECT, which is for proxies and comes to no route: remove it";
+  if (method === "CONNECT")
+    return "names the method CONNECT, which is for proxies and never reaches a route: remove it";
   if (!known.has(method)) return `names the method ${word}, which HTTP servers here do not know`;
   if (path !== "" && !path.startsWith("/"))
     return `has a path that does not begin with a slash: write "${method} /${path}"`;

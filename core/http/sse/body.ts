@@ -42,8 +42,8 @@ export class EventBody extends Readable {
     this.#heartbeat = Math.min(positive("heartbeat", heartbeat) * 1000, MAX_DELAY);
     this.#maxQueue = positive("max_queue_bytes", max_queue_bytes);
     this.#source = source?.[Symbol.asyncIterator]();
-    // On "close" and not at once, so that whoever creates a stream that is already over can still
-    // listen.
+    // Aborted on "close" and not at once, so that the creator of a stream that is already over can
+    // still listen.
     this.once("close", () => this.#ended.abort(new DOMException("The event stream has ended", "AbortError")));
     if (retry !== undefined) this.put(eventText({ retry })).catch(() => undefined);
   }

@@ -5,7 +5,7 @@ import { ModhostError } from "../../util/errors.ts";
 import type { ProgressWatch, Watched } from "../connection/progress.ts";
 import { bytesTaken } from "../patches/node/bytes_taken.ts";
 import type { WebsocketLimits } from "../settings.ts";
-import { frameOf } from "./frame.ts";
+import { frameOf } from "./outgoing_frame.ts";
 import { WebsocketScheduler } from "./scheduler.ts";
 
 /** Reading from the client pauses when this many messages, or bytes, wait for the handler. */
@@ -99,7 +99,7 @@ export class Connection implements WebSocketConnection {
     }
     ws.on("message", (data, isBinary) => this.#arrived(data, isBinary));
     // On a protocol error ws sends the close code and stops reading; its "close" event does not
-    // tell the code.
+    // contain the code.
     ws.on("error", (error: NodeJS.ErrnoException) => {
       const [, code] = faultCodes.find(([name]) => name.test(error.code ?? "")) ?? [];
       if (code !== undefined) this.#fault ??= { code, reason: error.message };

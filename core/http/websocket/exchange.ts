@@ -167,7 +167,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
 
   override revoke(): void {
     if (this.#connection === undefined) super.revoke();
-    else void this.#connection.close(POLICY_VIOLATION, "the token is no longer good");
+    else void this.#connection.close(POLICY_VIOLATION, "the token is no longer valid");
   }
 
   protected override callHandler(route: Route, argument: string | undefined): unknown {

@@ -78,7 +78,7 @@ export class ObjectStoreBackend implements Backend {
       const [, token] = /<NextContinuationToken>([^<]+)</.exec(text) ?? [];
       const before: string = next;
       next = token === undefined ? undefined : unescaped(token);
-      if (next === before) throw new Error(`${this.name} gives one page of its list again and again`);
+      if (next === before) throw new Error(`${this.name} returns the same page of its list repeatedly`);
     }
   }
 
@@ -137,7 +137,7 @@ export class ObjectStoreBackend implements Backend {
     for await (const piece of body ?? []) {
       length += piece.length;
       if (length > MAX_OBJECT_BYTES)
-        throw new RefusedRequest(`${this.name} was answered more than ${MAX_OBJECT_BYTES} bytes`);
+        throw new RefusedRequest(`${this.name} sent a response of more than ${MAX_OBJECT_BYTES} bytes`);
       pieces.push(piece);
     }
     return Buffer.concat(pieces);
@@ -148,7 +148,7 @@ export class ObjectStoreBackend implements Backend {
     const why = [field("Code"), field("Message")].filter((part) => part !== undefined).join(": ");
     const remedy = remedies[status] === undefined ? "" : `; ${remedies[status]}`;
     const said = why === "" ? "" : ` (${printable(unescaped(why))})`;
-    return `${method} ${this.name}${name} was answered ${status}${said}${remedy}`;
+    return `${method} ${this.name}${name} failed with ${status}${said}${remedy}`;
   }
 }
 
@@ -160,7 +160,7 @@ const remedies: Readonly<Record<number, string>> = {
   307: "check backup_s3_region and backup_s3_endpoint",
   400: "check backup_s3_region",
   403: "check backup_s3_key_id, backup_s3_secret, and what they may do with this bucket",
-  404: "make the bucket first, or check its name and backup_s3_endpoint",
+  404: "create the bucket first, or check its name and backup_s3_endpoint",
 };
 
 /** The cause says more than "fetch failed". */

@@ -53,6 +53,6 @@ export async function readSecret({ key_file: file }: BackendSettings): Promise<U
     });
   });
   const text = content.toString("latin1").replace(/\r?\n$/, "");
-  if (text === "") throw new Error(`The key file ${file} is empty: \`openssl rand -base64 32 > ${file}\` makes one`);
+  if (text === "") throw new Error(`The key file ${file} is empty: \`openssl rand -base64 32 > ${file}\` creates one`);
   return Buffer.from(text, "latin1");
 }

@@ -22,27 +22,27 @@ import { keyOption, named, openNamed, textOf, untilStopped } from "./common/argu
 
 export const command: Command = {
   name: "backup",
-  help: "Back up the host, while it runs or not, to a folder or an object store",
+  help: "Back up the host, whether or not it runs, to a folder or an object store",
   arguments: "[FOLDER|s3://BUCKET/PREFIX]",
   options: {
-    keep: { type: "string", value: "N", help: "Afterwards only the N latest snapshots stay, and what they use" },
-    list: { type: "boolean", help: "Back up nothing: list the snapshots" },
-    verify: { type: "boolean", help: "Back up nothing: read all that snapshots refer to, and check it" },
+    keep: { type: "string", value: "N", help: "Keep only the N latest snapshots afterwards" },
+    list: { type: "boolean", help: "Make no backup: list the snapshots" },
+    verify: { type: "boolean", help: "Make no backup: read and check everything that snapshots refer to" },
     repair: {
       type: "boolean",
-      help: "With --verify: remove what is damaged, so that the next backup writes it again as far as the host has it",
+      help: "With --verify: remove damaged objects, so that the next backup writes them again if the host still has the data",
     },
     ...keyOption,
     ...socketOption,
   },
   about: [
-    "Without a place it goes where the option backup_to says. When a server runs on the configuration, that server does it,",
-    "and writes to the place as its own user; otherwise the command itself does, and locks the repo of the node meanwhile.",
-    "What the place has already is not written again. Exit codes: 0 done, 1 failed or damaged.",
+    "Without a destination, the option backup_to names it. If a server runs on the configuration, that server makes the",
+    "backup, as its own user. Otherwise the command makes it, and locks the repo of the node meanwhile. Data that the",
+    "destination already contains is not written again. Exit codes: 0 done, 1 failed or damaged.",
   ].join("\n"),
   run(context) {
     const { options } = context;
-    if (options.list === true && options.verify === true) throw new UsageError("Either --list or --verify");
+    if (options.list === true && options.verify === true) throw new UsageError("Give either --list or --verify");
     if (options.repair === true && options.verify !== true) throw new UsageError("--repair goes with --verify");
     if (options.list === true) return list(context);
     if (options.verify === true) return untilStopped((signal) => verifyAll(context, signal));
@@ -67,9 +67,9 @@ async function backUp(context: CommandContext, signal: AbortSignal): Promise<num
   }
 }
 
-const NO_SERVER = "no server runs on this configuration: its data is backed up as it is";
+const NO_SERVER = "no server runs on this configuration, so this command backs up its data";
 const NONE_FOUND =
-  "the data of this configuration is backed up as it is. Whether a server runs on it cannot be told without the module http_admin: if one does, add http_admin to its modules_enabled, and it makes the backup itself";
+  "this command backs up the data of the configuration. It cannot find out whether a server runs on it without the module http_admin: if one runs, add http_admin to modules_enabled, and that server makes the backup";
 
 interface Work {
   readonly signal: AbortSignal;
@@ -98,7 +98,7 @@ async function byServer(
     if (!(error instanceof NoServerError) || options.socket !== undefined) throw error;
     return undefined;
   }
-  throw new Error("The server ended before the backup did: what was backed up before is as it was");
+  throw new Error("The server ended before the backup did: earlier snapshots are unchanged");
 }
 
 async function byItself(context: CommandContext, request: BackupRequest, work: Work): Promise<BackupResult> {
@@ -107,7 +107,7 @@ async function byItself(context: CommandContext, request: BackupRequest, work: W
   return withHost({ configPath, cwd, env }, (host) => {
     const modules = host.modules();
     requireModule(modules);
-    // This module's socket is how a command finds the server.
+    // A command finds the server by the socket of this module.
     stderr.write(`modhost: ${isLoaded(modules, "http_admin") ? NO_SERVER : NONE_FOUND}\n`);
     return host.exports<BackupModule>("backup").run(request, { ...work, by: "modhost backup" });
   });
@@ -118,8 +118,7 @@ const isLoaded = (modules: readonly ModuleState[], module: string): boolean =>
 
 /** @throws Error when the module is not loaded */
 function requireModule(modules: readonly ModuleState[]): void {
-  if (!isLoaded(modules, "backup"))
-    throw new Error("The module backup is not loaded: see that it is among modules_enabled");
+  if (!isLoaded(modules, "backup")) throw new Error("The module backup is not loaded: add it to modules_enabled");
 }
 
 /**
@@ -141,9 +140,9 @@ function keepOf({ options }: CommandContext): Pick<BackupRequest, "keep"> {
   return { keep: Number(text) };
 }
 
-function resultText({ id, place, files, bytes, added, seconds, removed }: BackupResult): string {
-  const gone = removed.length === 0 ? "" : `; ${counted(removed.length, "older snapshot")} went`;
-  return `Backed up ${counted(files, "file")}, ${size_text(bytes)}, to ${place} in ${seconds} s: ${size_text(added)} were new${gone}\n  ${id}`;
+function resultText({ id, place: destination, files, bytes, added, seconds, removed }: BackupResult): string {
+  const gone = removed.length === 0 ? "" : `; ${counted(removed.length, "older snapshot")} removed`;
+  return `Backed up ${counted(files, "file")}, ${size_text(bytes)}, to ${destination} in ${seconds} s: ${size_text(added)} were new${gone}\n  ${id}`;
 }
 
 async function list(context: CommandContext): Promise<number> {
@@ -182,10 +181,10 @@ async function verifyAll(context: CommandContext, signal: AbortSignal): Promise<
   for (const fault of faults) stderr.write(`modhost: ${fault}\n`);
   output.show(found, () => {
     const all = `${counted(snapshots, "snapshot")}, ${counted(objects, "object")}, ${size_text(bytes)}`;
-    if (faults.length === 0) return `${all}: all as it was written`;
+    if (faults.length === 0) return `${all}: everything is intact`;
     const next = repair
-      ? "What was damaged is removed: back up again, which writes what the host still has"
-      : "--repair removes what is damaged, and the next backup writes it again as far as the host still has it";
+      ? "Damaged objects are removed: make another backup, which writes what the host still has"
+      : "--repair removes damaged objects, and the next backup writes them again if the host still has the data";
     return `${all}: ${faults.length} missing or damaged. ${next}`;
   });
   return faults.length === 0 ? 0 : 1;

@@ -23,18 +23,18 @@ export const command: Command = {
   help: "Put a backup of a host into a new folder",
   arguments: "[FOLDER|s3://BUCKET/PREFIX]",
   options: {
-    to: { type: "string", value: "FOLDER", help: "The folder: missing or empty" },
+    to: { type: "string", value: "FOLDER", help: "The new folder, which must be missing or empty" },
     snapshot: {
       type: "string",
       value: "ID",
-      help: "Which snapshot, as --list of backup shows it; default: the latest",
+      help: "The snapshot, as modhost backup --list shows it; default: the latest",
     },
-    force: { type: "boolean", help: "Where the folder has something, rename it, and put this one in its place" },
+    force: { type: "boolean", help: "Replace a folder that is not empty; the old one is renamed" },
     ...keyOption,
   },
   about: [
-    "All is checked as it is written, beside the folder, which appears when it is whole and on the disk. No server is",
-    "touched. The configuration is on top of the folder, the data where it stood in relation to it.",
+    "Everything is checked while it is written to a temporary folder, which is renamed once it is complete and on the disk.",
+    "Running servers are not affected. The new folder has the configuration at its top, and the data at its old relative path.",
   ].join("\n"),
   run: (context) => untilStopped((signal) => run(context, signal)),
 };
@@ -113,8 +113,8 @@ function restoredText(
   const others = folders.some(({ name }) => name === "files");
   return [
     `Restored ${counted(files, "file")}, ${size_text(bytes)}, to ${to}: ${id} of ${machine}`,
-    ...(previous === undefined ? [] : [`  What was there is now in ${previous}`]),
-    ...(others ? [`  Files of other folders are in ${join(to, "files")}: put them back to where they stood`] : []),
+    ...(previous === undefined ? [] : [`  The previous folder is now ${previous}`]),
+    ...(others ? [`  Files of other folders are in ${join(to, "files")}: move them back to their original paths`] : []),
     `  Start it: ${start}`,
   ].join("\n");
 }

@@ -100,4 +100,4 @@ function isRunning(pid: number): boolean {
 }
 
 const refusal = (backend: Backend, { machine, pid, at }: Holder): string =>
-  `${backend.name} is being written by process ${pid} of ${machine} (at ${at}): wait for its end; one that was killed is waited for ${MAX_SILENCE / 60_000} minutes, where its process cannot be looked for`;
+  `${backend.name} is being written by process ${pid} of ${machine} (at ${at}): wait until it ends. The lock of a process that was killed on another machine expires after ${MAX_SILENCE / 60_000} minutes`;

@@ -50,7 +50,7 @@ export async function openRepository(
   if (encryption === undefined) {
     if (secret === undefined) return new Repository(backend, plainSeal);
     throw new Error(
-      `${backend.name} is not encrypted, and a key was given (backup_key_file): back up to another place, or without a key`,
+      `${backend.name} is not encrypted, and a key was given (backup_key_file): back up to another destination, or without a key`,
     );
   }
   if (secret === undefined)
@@ -58,13 +58,13 @@ export async function openRepository(
       `${backend.name} is encrypted: name the file of its key by --key-file, or the option backup_key_file`,
     );
   const seal = await sealOf(secret, encryption);
-  if (seal === undefined) throw new Error(`${backend.name} is encrypted by another key than the one that was given`);
+  if (seal === undefined) throw new Error(`${backend.name} is encrypted with a different key`);
   return new Repository(backend, seal);
 }
 
 async function makeRepository(backend: Backend, secret: Uint8Array | undefined): Promise<Repository> {
   for await (const found of backend.list(""))
-    throw new Error(`${backend.name} is not empty (${found}): a new backup begins in an empty place`);
+    throw new Error(`${backend.name} is not empty (${found}): a new backup needs an empty destination`);
   const kind = { kind: "modhost backup", format: FORMAT } as const;
   const { seal, encryption } = secret === undefined ? { seal: plainSeal } : await newSeal(secret);
   const head: Head = encryption === undefined ? kind : { ...kind, encryption };
@@ -106,7 +106,7 @@ export class Repository {
     const stored = await this.backend.read(name, signal);
     if (stored === undefined) throw new DamagedError(name, "is missing");
     const content = opened(this.seal, hash, stored, name);
-    if (this.seal.hash(content) !== hash) throw new DamagedError(name, "is damaged: its hash is another one");
+    if (this.seal.hash(content) !== hash) throw new DamagedError(name, "is damaged: its hash is different");
     return content;
   }
 
@@ -153,9 +153,9 @@ export class Repository {
     const stored = await this.backend.read(name);
     if (stored === undefined) throw new DamagedError(name, "is missing");
     const text = opened(this.seal, id, stored, name);
-    if (!id.endsWith(`-${idHash(text)}`)) throw new DamagedError(name, "is damaged: its hash is another one");
+    if (!id.endsWith(`-${idHash(text)}`)) throw new DamagedError(name, "is damaged: its hash is different");
     const snapshot = readSnapshot(text.toString());
-    if (snapshot === undefined) throw new DamagedError(name, "is not what a backup writes");
+    if (snapshot === undefined) throw new DamagedError(name, "is not a valid snapshot");
     if (snapshot.format > FORMAT) throw new Error(`${name} was made by a later version of modhost: update this one`);
     return { ...snapshot, id };
   }

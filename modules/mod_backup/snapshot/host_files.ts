@@ -86,7 +86,7 @@ async function* fileAt(
     const after = await file.stat();
     // A file that only grew is complete up to its earlier length.
     if (after.size < size || (after.size === size && after.mtimeMs !== mtimeMs))
-      warn(`${path} was changed while it was read: the backup may have parts of both`);
+      warn(`${path} was changed while it was read: the backup may have parts of both versions`);
   } finally {
     await file.close();
   }

@@ -7,16 +7,16 @@ const config = commandOf(operationOf("apply"));
 
 export const command: Command = {
   ...one,
-  help: "Load a module anew, or without a name: read the configuration again, and put what differs in force",
+  help: "Reload a module, or without a name: read the configuration again and apply the differences",
   arguments: "[NAME]",
   about: [
-    "The exit code is 0 when the new instance serves, or the new configuration is in force, 1 when the reload was refused",
-    "or has failed, and 3 when no server runs. A failure names the file, the line and what is there, or the step that failed;",
-    "what was there before goes on then. modhost check shows beforehand what another configuration changes.",
+    "The exit code is 0 if the new instance serves, or the new configuration is in force, 1 if the reload was refused or has",
+    "failed, and 3 if no server runs. A failure names the file, the line and its text, or the step that failed, and the",
+    "previous state stays in force. modhost check shows in advance what a changed configuration would change.",
   ].join("\n"),
   run(context) {
     if (context.args.length > 0) return one.run(context);
-    if (context.options.host !== undefined) throw new UsageError("--host goes with the name of a module");
+    if (context.options.host !== undefined) throw new UsageError("--host needs the name of a module");
     return config.run(context);
   },
 };

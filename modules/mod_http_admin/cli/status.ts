@@ -10,11 +10,11 @@ const once = commandOf(operationOf("status"), { show });
 export const command: Command = {
   ...once,
   options: {
-    watch: { type: "boolean", short: "w", help: "Show it again every second, until q or Ctrl+C ends it" },
+    watch: { type: "boolean", short: "w", help: "Update it every second, until q or Ctrl+C" },
     ...once.options,
   },
   about: [
-    "With --watch a server that is started again is shown again, and a line says so. In a pipe, or with --json, each look",
+    "With --watch the command follows restarts of the server, and says so in a line. In a pipe, or with --json, each update",
     "is a line of JSON.",
   ].join("\n"),
   run(context) {

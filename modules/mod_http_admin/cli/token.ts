@@ -25,25 +25,31 @@ const terms = {
 const create = operationOf("token_new");
 const helpOf = (field: keyof typeof terms) => create.input?.[field]?.describe ?? "";
 
+const options = {
+  expires: { type: "string", value: "TIME", help: helpOf("expires") },
+  rate: { type: "string", value: "RATE", help: helpOf("rate") },
+  burst: { type: "string", value: "N", help: helpOf("burst") },
+  "bytes-in": { type: "string", value: "SIZE", help: helpOf("bytes_in") },
+  "bytes-out": { type: "string", value: "SIZE", help: helpOf("bytes_out") },
+  ...socketOption,
+} as const satisfies Command["options"];
+
 export const command: Command = {
   name: "token",
-  help: "Make, list and revoke tokens",
-  words: ["new", "list", "revoke", "scopes"],
-  completes: "tokens",
+  help: "Create, list and revoke tokens",
   arguments: "new NAME SCOPE... | list | revoke NAME | scopes",
-  options: {
-    expires: { type: "string", value: "TIME", help: helpOf("expires") },
-    rate: { type: "string", value: "RATE", help: helpOf("rate") },
-    burst: { type: "string", value: "N", help: helpOf("burst") },
-    "bytes-in": { type: "string", value: "SIZE", help: helpOf("bytes_in") },
-    "bytes-out": { type: "string", value: "SIZE", help: helpOf("bytes_out") },
-    ...socketOption,
-  },
+  options,
+  subcommands: async () => [
+    { name: "new", help: create.help, options, completes: [undefined, "scopes"] },
+    { name: "list", help: operationOf("tokens").help, options: socketOption },
+    { name: "revoke", help: operationOf("token_revoke").help, options: socketOption, completes: "tokens" },
+    { name: "scopes", help: operationOf("token_scopes").help, options: socketOption },
+  ],
   about: [
-    "new prints the secret of the token, this once: only its digest is kept. revoke takes a name or an id; what is open with",
-    "the token is cut, and the next request is refused. scopes lists every form that a scope can have: app:NAME and * are the",
-    "server's own, and each loaded module adds those of what it protects. Where no server runs, the file tokens.json in its data",
-    "folder is edited, and the standard error says so; new and scopes load the modules of that server then.",
+    "new prints the secret of the token. The server stores only its digest, so the secret cannot be shown again. revoke takes",
+    "a name or an id: open requests of the token are cut, and later ones are refused. scopes lists every form that a scope can",
+    "have: app:NAME and * are the server's own, and loaded modules add their own. If no server runs, the command edits the file",
+    "tokens.json in its data folder, and says so on the standard error; new and scopes then load the modules of that server.",
   ].join("\n"),
   async run(context) {
     const [verb, ...words] = context.args;
@@ -95,7 +101,7 @@ async function listed(context: CommandContext, words: readonly string[]): Promis
   const tokens = await tokensFor(context, async (all) => all.list());
   const now = ({ is_expired, expires }: TokenInfo) => (is_expired ? "expired" : (expires ?? "never"));
   context.output.show(tokens, () => {
-    if (tokens.length === 0) return "There are no tokens: modhost token new makes one.";
+    if (tokens.length === 0) return "There are no tokens: modhost token new creates one.";
     const rows = tokens.map((token) => [
       ...[token.name, token.id, now(token), token.last_used ?? "never", String(token.requests)],
       [token.scopes.join(" "), ...undeclared(token)].join("  "),
@@ -119,7 +125,7 @@ async function listedScopes(context: CommandContext, words: readonly string[]): 
   );
   context.output.show(scopes, () => {
     const rows = scopes.map(({ form, module, help }) => [form, module ?? "", help]);
-    return columns([["SCOPE", "MODULE", "OPENS"], ...rows]);
+    return columns([["SCOPE", "MODULE", "PERMITS"], ...rows]);
   });
   return 0;
 }
@@ -145,7 +151,7 @@ function detail({ name, id, scopes, expires, rate, burst, bytes_in, bytes_out }:
 function tokensFor<T>(context: CommandContext, use: (tokens: Changeable) => Promise<T>): Promise<T> {
   return throughServer(context, use, () =>
     withTokenFile(context, (tokens, path) => {
-      context.stderr.write(`modhost: no server answers here, so this is the file ${path}\n`);
+      context.stderr.write(`modhost: no server runs here, so this command uses the file ${path}\n`);
       return use({ ...tokens, list: async () => tokens.list() });
     }),
   );

@@ -24,7 +24,7 @@ export const configOperations = [
     path: "/config/file",
     // The text contains secrets, because whoever edits the file must send them back.
     scope: "admin",
-    help: "The config file as it is, secrets and all, with the etag that config_save wants",
+    help: "The text of the config file, including secrets, with the etag that config_save needs",
     response: "ConfigFile",
     run: ({ server }) => server.config.file(),
   }),
@@ -33,7 +33,7 @@ export const configOperations = [
     method: "POST",
     path: "/config/check",
     scope: "admin",
-    help: "What a text in place of the config file's would do, or what is wrong in it, and where; nothing is changed",
+    help: "What would change if the config file had this text, or the errors in it with their positions; nothing is changed",
     input: { text },
     response: "ConfigCheck",
     run: ({ server, input }) => server.config.check(input.text),
@@ -41,10 +41,10 @@ export const configOperations = [
   defineChange({
     name: "config_save",
     path: "/config/file",
-    help: "Write the config file and apply it, as a whole or not at all; refused when somebody else has changed it meanwhile",
+    help: "Write the config file and apply it, completely or not at all; refused if somebody else has changed it meanwhile",
     input: {
       text,
-      etag: { type: "string", required: true, describe: "Of the text that was edited, from config_file" },
+      etag: { type: "string", required: true, describe: "The etag of the edited text, from config_file" },
     },
     run: ({ server, by, input }) => server.config.save(input.text, input.etag, { by }),
   }),
@@ -53,14 +53,14 @@ export const configOperations = [
     method: "GET",
     path: "/plan",
     scope: "read",
-    help: "What a changed configuration makes of the server: the file is read again, and nothing is changed",
+    help: "How the changed configuration would affect the server: the file is read again, and nothing is changed",
     response: "ConfigPlan",
     run: ({ server }) => server.plan(),
   }),
   defineChange({
     name: "apply",
     path: "/apply",
-    help: "Put a changed configuration in force, as a whole or not at all",
+    help: "Apply a changed configuration, completely or not at all",
     run: ({ server, by }) => server.apply({ by }),
   }),
 ];

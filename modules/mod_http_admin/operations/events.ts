@@ -8,9 +8,9 @@ export const eventOperations = [
     method: "GET",
     path: "/events",
     scope: "read",
-    help: "What happens, as server-sent events: lines of the log, requests that are over, figures, changes, and what modules add",
+    help: "Events of the server, as server-sent events: log lines, finished requests, metrics, changes, and topics of modules",
     input: {
-      topics: { type: "string", describe: `Topics, with commas between; default: ${defaultTopics.join(",")}` },
+      topics: { type: "string", describe: `Topics, separated by commas; default: ${defaultTopics.join(",")}` },
     },
     response: "Event",
     isRaw: true,

@@ -9,11 +9,11 @@ export const historyOperations = [
     method: "GET",
     path: "/history",
     scope: "read",
-    help: "The last hour of the server, or of one route, a sample each ten seconds",
+    help: "Metrics of the last hour, of the server or of one route, with a sample every ten seconds",
     input: {
       series: {
         type: "string",
-        describe: `With commas between, some of ${serverSeries.join(", ")}; of a route, of ${routeSeries.join(", ")}; default: all`,
+        describe: `Series, separated by commas: ${serverSeries.join(", ")}; for a route ${routeSeries.join(", ")}; default: all`,
       },
       module: { type: "string", describe: "The module of a route, as `route_figures` names it" },
       route: { type: "string", describe: "The route, as `route_figures` names it" },
@@ -22,10 +22,10 @@ export const historyOperations = [
     run({ input: { series, module, route }, history }) {
       if (module === undefined && route === undefined) return history.columns(chosen(series, serverSeries));
       if (module === undefined || route === undefined)
-        throw new AdminError("invalid", "A route is named by both fields, module and route");
+        throw new AdminError("invalid", "To name a route, give both fields: module and route");
       const found = history.columnsOfRoute(module, route, chosen(series, routeSeries));
       if (found !== undefined) return found;
-      throw new AdminError("not_found", `The route ${route} of ${module} has answered nothing within the hour`);
+      throw new AdminError("not_found", `The route ${route} of ${module} had no requests in the last hour`);
     },
   }),
   defineOperation({
@@ -33,7 +33,7 @@ export const historyOperations = [
     method: "GET",
     path: "/routes/figures",
     scope: "read",
-    help: "Rate, errors and latencies of each route that has answered anything within the hour, the busiest first",
+    help: "Rate, errors and latencies of each route with requests in the last hour, the busiest first",
     response: { type: "array", items: { $ref: "#/components/schemas/RouteFigures" } },
     run: ({ history }) => history.routes(),
   }),

@@ -17,7 +17,7 @@ export const httpOperations = [
     method: "GET",
     path: "/middleware",
     scope: "read",
-    help: "What requests go through before they reach apps, the outermost first: guards, compression and other middleware",
+    help: "The middleware that requests pass before they reach apps, the outermost first: guards, compression and others",
     response: { type: "array", items: { $ref: "#/components/schemas/Middleware" } },
     run: ({ module }) => module.depends<HttpModule>("http").describeMiddleware(),
   }),
@@ -26,7 +26,7 @@ export const httpOperations = [
     method: "GET",
     path: "/explain",
     scope: "read",
-    help: "How a request would be answered, and why",
+    help: "How a request would be handled, and why",
     input: {
       method: { type: "string", required: true, describe: "Method of the request" },
       path: { type: "string", required: true, describe: "Its path, as it is sent" },

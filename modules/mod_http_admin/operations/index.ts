@@ -25,7 +25,7 @@ export const operations: readonly AdminOperation[] = [
     method: "GET",
     path: "/openapi.json",
     scope: "read",
-    help: "Every operation, those that modules add too, as an OpenAPI document",
+    help: "Every operation, including those of modules, as an OpenAPI document",
     response: { type: "object" },
     run: ({ items, server }) => openApi(items, server.status().version),
   }),

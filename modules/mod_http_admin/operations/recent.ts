@@ -7,7 +7,7 @@ const levels = ["debug", "info", "warn", "error"] as const satisfies readonly Lo
 const results = ["done", "refused", "failed"] as const;
 
 const DEFAULT_LIMIT = 200;
-const limit = { type: "number", describe: `How many at most, the latest; default ${DEFAULT_LIMIT}` } as const;
+const limit = { type: "number", describe: `Maximum number of the latest ones; default ${DEFAULT_LIMIT}` } as const;
 
 export const recentOperations = [
   defineOperation({
@@ -15,12 +15,12 @@ export const recentOperations = [
     method: "GET",
     path: "/log",
     scope: "read",
-    help: "The latest lines of the log, the oldest first; those that follow are events of the topic log",
+    help: "The latest lines of the log, the oldest first; later ones are events of the topic log",
     input: {
-      level: { type: "string", values: levels, describe: "The least grave that is shown" },
+      level: { type: "string", values: levels, describe: "The lowest level to show" },
       module: { type: "string", describe: "The module that wrote them; `core`: the server itself" },
-      text: { type: "string", describe: "A part of the message, in whatever case" },
-      before: { type: "number", describe: "Lines before the one with this number, its field n" },
+      text: { type: "string", describe: "A part of the message, in any case" },
+      before: { type: "number", describe: "Lines before the one with this number (field n)" },
       limit,
     },
     response: { type: "array", items: { $ref: "#/components/schemas/LogLine" } },
@@ -46,10 +46,10 @@ export const recentOperations = [
     method: "GET",
     path: "/requests",
     scope: "read",
-    help: "The latest requests that are over, up to 1,000 (of a busy server 100 a second, and as many that failed), the oldest first; those that follow are events of the topic requests",
+    help: "The latest finished requests, up to 1,000 (on a busy server 100 per second, and as many failed ones), the oldest first; later ones are events of the topic requests",
     input: {
-      app: { type: "string", describe: "The app that answered" },
-      module: { type: "string", describe: "The module that answered" },
+      app: { type: "string", describe: "The app that responded" },
+      module: { type: "string", describe: "The module that responded" },
       status: { type: "string", describe: "A status, or a class of them such as 4xx" },
       method: { type: "string", describe: "Method of the request" },
       path: { type: "string", describe: "A part of its path" },
@@ -72,13 +72,13 @@ export const recentOperations = [
     method: "GET",
     path: "/audit",
     scope: "read",
-    help: "Changes from the audit file, those of former processes too, the newest first, in pages",
+    help: "Changes from the audit file, including those of previous processes, the newest first, in pages",
     input: {
-      before: { type: "string", describe: "The field next of the page before" },
-      limit: { type: "number", describe: "Changes on a page, up to 500; default 50" },
-      by: { type: "string", describe: "A part of who asked" },
-      what: { type: "string", describe: "A part of what was asked for" },
-      result: { type: "string", values: results, describe: "What became of it" },
+      before: { type: "string", describe: "The field next of the previous page" },
+      limit: { type: "number", describe: "Number of changes on a page, up to 500; default 50" },
+      by: { type: "string", describe: "A part of the requester's name" },
+      what: { type: "string", describe: "A part of the requested change" },
+      result: { type: "string", values: results, describe: "The result" },
     },
     response: "AuditPage",
     run: ({ server, input: { result, ...filter } }) =>

@@ -8,7 +8,7 @@ export const serverOperations = [
     method: "GET",
     path: "/status",
     scope: "read",
-    help: "How the server is: version, process, phase, addresses, modules, connections, requests, warnings",
+    help: "Status of the server: version, process, phase, addresses, modules, connections, requests, warnings",
     response: "ServerStatus",
     run: ({ server }) => server.status(),
   }),
@@ -17,29 +17,29 @@ export const serverOperations = [
     method: "GET",
     path: "/whoami",
     scope: "read",
-    help: "Who asks, as records name it, and what the caller may",
+    help: "The caller's name in records, and its scopes",
     response: "Caller",
     run: ({ by, scopes }) => ({ by, scopes: [...scopes] }),
   }),
   defineChange({
     name: "stop",
     path: "/stop",
-    help: "Stop the server, as a signal does: requests in flight are finished first",
+    help: "Stop the server, as a signal does: open requests are finished first",
     input: {
-      timeout: { type: "number", describe: "Seconds that all of it may take; default: the option stop_timeout" },
+      timeout: { type: "number", describe: "Seconds that the stop may take; default: the option stop_timeout" },
     },
     run: ({ server, by, input }) => server.stop({ by, timeout: input.timeout }),
   }),
   defineChange({
     name: "reopen",
     path: "/logs/reopen",
-    help: "Open the files that logs are written to again, after they were moved away",
+    help: "Reopen the log files, after they were moved away",
     run: ({ server, by }) => server.reopen_logs({ by }),
   }),
   defineChange({
     name: "takeover",
     path: "/takeover",
-    help: "Let another process go on in place of this one: it loads everything, then it gets the ports, and this one ends",
+    help: "Hand over to a new process: it loads everything, then it gets the ports, and this process ends",
     input: {
       command: {
         type: "string",
@@ -47,13 +47,13 @@ export const serverOperations = [
           "The executable and its arguments, as a JSON list; only through the admin socket. Default: this program",
         maxLength: 65_536,
       },
-      folder: { type: "string", describe: "Where it starts; default: where this process did" },
-      wait: { type: "number", describe: "Seconds for which requests that last may hold it up; default 60" },
+      folder: { type: "string", describe: "The folder in which it starts; default: that of this process" },
+      wait: { type: "number", describe: "Seconds to wait for long requests; default 60" },
     },
     async run({ server, by, viaSocket, event, input: { command, folder, wait } }) {
       // A token must not let its owner run an arbitrary program.
       if ((command !== undefined || folder !== undefined) && !viaSocket)
-        throw new AdminError("forbidden", "Another program is started only for callers of the admin socket");
+        throw new AdminError("forbidden", "Only callers of the admin socket can start another program");
       // Marks this request as one that ends with the server, so that the handover does not wait for
       // it.
       event.request.leaving.throwIfAborted();

@@ -23,22 +23,22 @@ export const pageKey = given ?? meta("page-key");
 /** A response with an error status, or no response at all; then `code` is `unreachable`. */
 export class ApiError extends Error {
   /**
-   * @param {string} code of the table of errors
-   * @param {string} message for the person at the screen
-   * @param {unknown} [answer] what the server answered: of a change that was refused or has failed
-   * its record
+   * @param {string} code a code from the table of errors
+   * @param {string} message a text for the user
+   * @param {unknown} [body] the parsed body of the response; for a change that was refused or has
+   * failed, this is the record of the change
    */
-  constructor(code, message, answer) {
+  constructor(code, message, body) {
     super(message);
     this.code = code;
-    this.answer = answer;
+    this.answer = body;
   }
 }
 
 /**
  * Returns the URL of an operation.
  * @param {string} path below `/admin/api`
- * @param {Record<string, unknown>} [query] values that are undefined are left out
+ * @param {Record<string, unknown>} [query] undefined values are left out
  */
 export function addressOf(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
@@ -57,7 +57,7 @@ export const linkTo = (path, query) => addressOf(path, { ...query, page_key: pag
  * Resolves to the response to a request, whatever its status.
  * @param {string} address
  * @param {RequestInit} [options]
- * @throws {ApiError} unreachable
+ * @throws {ApiError} with code `unreachable` if the server does not respond
  */
 export async function ask(address, { headers, ...options } = {}) {
   try {
@@ -67,7 +67,7 @@ export async function ask(address, { headers, ...options } = {}) {
     });
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new ApiError("unreachable", "The server does not answer.");
+    throw new ApiError("unreachable", "The server does not respond.");
   }
 }
 
@@ -78,7 +78,7 @@ export async function ask(address, { headers, ...options } = {}) {
  * @param {{ query?: Record<string, unknown>, body?: unknown, signal?: AbortSignal | undefined }}
  * [input]
  * @returns {Promise<any>}
- * @throws {ApiError} for every answer from 400 on
+ * @throws {ApiError} if the status is 400 or higher
  */
 export async function call(method, path, { query, body, signal } = {}) {
   const options = { method, signal: signal ?? null };
@@ -94,10 +94,10 @@ export const post = (path, body = {}, signal) => call("POST", path, { body, sign
 
 /** @param {Response} response */
 async function resultOf(response) {
-  const answer = await response.json().catch(() => undefined);
-  if (response.ok) return answer;
+  const body = await response.json().catch(() => undefined);
+  if (response.ok) return body;
   // The response to a failed change is the record of the change.
-  const { code = "failed", message = `The server responded with ${response.status}.` } = answer?.error ?? {};
+  const { code = "failed", message = `The server responded with ${response.status}.` } = body?.error ?? {};
   if (code === "page_key") {
     // The stored key belongs to another session: the page continues without it, or asks for a
     // token.
@@ -105,7 +105,7 @@ async function resultOf(response) {
     announce("stale");
   }
   if (code === "unauthorized") announce("signed-out");
-  throw new ApiError(code, message, answer);
+  throw new ApiError(code, message, body);
 }
 
 /**

@@ -96,7 +96,7 @@ function Shown({ page, rest }) {
     else if (connection === "connected" && wasLost.current && loaded.error !== undefined) window.location.reload();
   }, [connection, loaded.error]);
   if (loaded.error !== undefined && connection === "lost")
-    return html`<${Page} title=${page.title}><${Problem} error=${new Error("The server does not answer. This page is loaded as soon as it does.")} /><//>`;
+    return html`<${Page} title=${page.title}><${Problem} error=${new Error("The server does not respond. This page loads as soon as it does.")} /><//>`;
   if (loaded.error !== undefined) {
     const again = () => window.location.reload();
     return html`<${Page} title=${page.title}><${Problem} error=${new Error("This page could not be loaded.")} retry=${again} /><//>`;
@@ -107,7 +107,7 @@ function Shown({ page, rest }) {
 
 /** @param {{ path: string }} props */
 const Missing = ({ path }) => html`<${Page} title="Not found">
-  <${Empty} title="There is no such page."><p>Nothing of the dashboard is at <code>${path}</code>. Its module may have been unloaded.</p><//>
+  <${Empty} title="There is no such page."><p>The dashboard has no page at <code>${path}</code>. Its module may have been unloaded.</p><//>
 <//>`;
 
 const words = { connecting: "Connecting…", connected: "Connected", lost: "Not connected. Trying again…" };
@@ -158,15 +158,15 @@ function SignIn() {
   };
   const error =
     enter.error instanceof ApiError && enter.error.code === "unauthorized"
-      ? new Error("That token is not known, was revoked or has expired.")
+      ? new Error("This token is unknown, was revoked or has expired.")
       : enter.error;
   return html`<div class="sign-in"><${Page} title="Sign in">
     ${
       isPlain
-        ? html`<${Empty} title="This connection can be read by others."><p>Open the dashboard with <code>https://</code>, or on the machine itself at <code>localhost</code>, for example through an SSH tunnel.</p><//>`
+        ? html`<${Empty} title="Others can read this connection."><p>Open the dashboard with <code>https://</code>, or on the machine itself at <code>localhost</code>, for example through an SSH tunnel.</p><//>`
         : html`<form ref=${form} onSubmit=${submit}>
           <${TextField} label="Token" type="password" value=${token} onInput=${setToken} autocomplete="current-password" autofocus
-            hint=${html`Made on the server by <code>modhost token new NAME admin</code>`} />
+            hint=${html`Create one on the server with <code>modhost token new NAME admin</code>`} />
           <${Problem} error=${error} />
           <${Button} type="submit" kind="primary" isBusy=${enter.isBusy} disabled=${token.trim() === ""}>Sign in<//>
         </form>`

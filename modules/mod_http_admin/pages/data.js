@@ -17,9 +17,9 @@ import { follow, useConnection } from "./live.js";
  * the server, after a reconnection, and every `every` milliseconds while the page is visible. Shows
  * the previous result until then.
  * @template [T=any]
- * @param {string | undefined} path undefined: nothing is asked
+ * @param {string | undefined} path undefined sends no request
  * @param {{ query?: Record<string, unknown>, every?: number, topic?: string | undefined }}
- * [options] `topic`: whose events make it stale, "" for none; default `changes`
+ * [options] `topic`: the topic whose events cause a reload, "" for none; default `changes`
  * @returns {Loaded<T>}
  */
 export function useApi(path, { query = {}, every, topic = "changes" } = {}) {

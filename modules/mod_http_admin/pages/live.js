@@ -125,7 +125,7 @@ export function useConnection() {
  * Calls the listener with events of a topic while the component is shown.
  * @param {string} topic
  * @param {(value: any) => void} listener
- * @param {readonly unknown[]} [inputs] as of `useEffect`
+ * @param {readonly unknown[]} [inputs] as in `useEffect`
  */
 export function useTopic(topic, listener, inputs = []) {
   useEffect(() => follow(topic, listener), [topic, ...inputs]);

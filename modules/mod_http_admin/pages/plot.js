@@ -5,7 +5,7 @@ import { clock } from "./format.js";
 import { useTheme } from "./theme.js";
 
 /**
- * A line of a plot. `color` is one of the style's: 1 to 5.
+ * A line of a plot. `color` is the number of one of the style's colours.
  * @typedef {{ title: string, values: readonly (number | null)[], color?: 1 | 2 | 3 | 4 | 5 }}
  * Series
  */
@@ -15,7 +15,8 @@ const HEIGHT = 160;
 /**
  * @typedef {{ title: string, times: readonly number[], series: readonly Series[], format: (value:
  *   number) => string, span?: number, height?: number }} PlotProps `times`: seconds since 1970;
- *   `format`: a value for people; `span`: seconds that are shown, up to the last
+ *   `format`: returns the text of a value; `span`: number of seconds that are shown, up to the
+ *   latest time
  */
 
 /** @param {PlotProps} props */
@@ -62,7 +63,7 @@ const textOf = (value, format) => (value === null || value === undefined ? "–"
 
 /**
  * @param {PlotProps} props @param {HTMLElement} element
- * @param {(at: number | null) => void} point at which of `times` somebody points
+ * @param {(at: number | null) => void} point is called with the index in `times` under the pointer
  * @returns {any}
  */
 function settingsOf({ series, format, span, height = HEIGHT }, element, point) {

@@ -6,7 +6,7 @@ import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
 import { base } from "./api.js";
 
-/** @typedef {{ path: string, query: URLSearchParams }} Place `path` without slashes at its ends */
+/** @typedef {{ path: string, query: URLSearchParams }} Place `path`: without slashes at its ends */
 
 /** @returns {Place} */
 function here() {
@@ -30,8 +30,9 @@ export function hrefOf(path, query = {}) {
 }
 
 /**
- * @param {string} href of this dashboard
- * @param {{ replace?: boolean }} [options] `replace`: going back does not come here again
+ * @param {string} href an address of this dashboard
+ * @param {{ replace?: boolean }} [options] `replace`: replaces the current entry of
+ * the history
  */
 export function navigate(href, { replace = false } = {}) {
   if (replace) window.history.replaceState(null, "", href);

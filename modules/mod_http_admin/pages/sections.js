@@ -1,8 +1,8 @@
 /** The pages of the dashboard by section: the host's own pages, and those of other modules. */
 
 /**
- * A page. `load` imports the module whose default export is its component, when the page is first
- * looked at. The component is given `rest`: what follows the page's path in the address.
+ * A page. `load` imports the module whose default export is the page's component, when the page is
+ * first shown. The component gets `rest`, the part of the address after the page's path.
  * @typedef {{ path: string, title: string, load: () => Promise<{ default: any }> }} PageEntry
  */
 /** @typedef {{ title: string, pages: readonly PageEntry[] }} SectionEntry */

@@ -5,8 +5,8 @@ import { html } from "htm/preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /**
- * A column. `cell` draws a row's value; `sort` gives what the row is sorted by (without it the
- * column is not sorted).
+ * A column. `cell` draws the value of a row. `sort` returns the value that rows are sorted by; a
+ * column without it cannot be sorted.
  * @template R
  * @typedef {{ name: string, title: string, cell: (row: R) => any, sort?: (row: R) => string |
  * number, align?: "end", class?: string }} Column

@@ -14,8 +14,8 @@ const DRAW = 200;
 
 /**
  * @param {{ path: string, query?: Record<string, unknown>, topic: string, keyOf: (value: any) =>
- *   string | number, matches: (value: any) => boolean, max?: number }} source `path` answers those
- *   before, the oldest first; `matches` chooses among those that come as `query` does
+ *   string | number, matches: (value: any) => boolean, max?: number }} source `path` returns the
+ *   earlier items, the oldest first; `matches` filters new items as `query` filters earlier ones
  */
 export function useTail({ path, query = {}, topic, keyOf, matches, max = 500 }) {
   const past = useApi(path, { query: { ...query, limit: max }, topic: "" });

@@ -45,7 +45,7 @@ export function startPage(facts: StartFacts): string {
     ...(warnings.length === 0
       ? []
       : [
-          "<h2>Needs a look</h2>",
+          "<h2>Warnings</h2>",
           list(warnings.map((warning) => `<li class="warning"><span>${text(warning)}</span></li>`)),
         ]),
     "<h2>Served here</h2>",
@@ -54,7 +54,7 @@ export function startPage(facts: StartFacts): string {
     `<dl>\n${tips(facts)
       .map(([what, how]) => `<div><dt>${what}</dt><dd>${how}</dd></div>`)
       .join("\n")}\n</dl>`,
-    `<footer>modhost ${text(version)}, ${config === undefined ? "without a config file" : `config ${text(config)}`}. Only you see this page: visitors from elsewhere get a plain 404.</footer>`,
+    `<footer>modhost ${text(version)}, ${config === undefined ? "without a config file" : `config ${text(config)}`}. Only callers who may operate the server see this page. Others get a plain 404.</footer>`,
   ];
   return html_page({ title: "modhost is running", style, body: parts.join("\n") });
 }
@@ -62,7 +62,7 @@ export function startPage(facts: StartFacts): string {
 function head(entries: StartFacts["entries"]): string[] {
   return [
     "<h1>modhost is running</h1>",
-    "<p>Nothing is mounted at <code>/</code>, so this page is here.</p>",
+    "<p>You see this page because nothing is mounted at <code>/</code>.</p>",
     ...entries.map(({ help, url }) => `<p><a href="${escape_html(url)}">${text(help)}</a></p>`),
   ];
 }
@@ -83,7 +83,7 @@ function tips({ apps, failed, config, files }: StartFacts): [string, string][] {
   const code = (command: string) => `<code>${text(command)}</code>`;
   const tip = (what: string, how: string): [string, string] => [what, how];
   return [
-    ...(first === undefined ? [] : [tip("When the module is mended", code(`modhost reload ${first}`))]),
+    ...(first === undefined ? [] : [tip("When the module is fixed", code(`modhost reload ${first}`))]),
     tip("A first module", `${code("modhost new hello")}, then ${code("modhost run --watch ./mod_hello")}`),
     ...(files === undefined
       ? []
@@ -92,7 +92,7 @@ function tips({ apps, failed, config, files }: StartFacts): [string, string][] {
       "An app at this address",
       `${code(`http_paths: { ${app?.name ?? "hello"}: / }`)} in ${config === undefined ? code("modhost.config.yaml") : "the config"}`,
     ),
-    tip("How the server is, in a terminal", `${code("modhost status")}; in a clone ${code("npx modhost status")}`),
+    tip("Status of the server, in a terminal", `${code("modhost status")}; in a clone ${code("npx modhost status")}`),
   ];
 }
 

@@ -11,7 +11,7 @@ export const bitswapOperations = [
     method: "GET",
     path: "/node/bitswap",
     scope: "read",
-    help: "Blocks exchanged with peers: counts, what the node waits for, and the ledger of each peer",
+    help: "Blocks exchanged with peers: counts, the wanted blocks, and the ledger of each peer",
     response: "BitswapState",
     run: ({ node }) => stateOf(node),
   }),

@@ -9,7 +9,7 @@ export const configOperations = [
     method: "GET",
     path: "/node/config",
     scope: "read",
-    help: "Every key of the node's configuration: value, default, when a change takes effect, and what waits",
+    help: "Every key of the node's configuration: value, default, when a change takes effect, and the keys whose new values wait",
     response: "NodeConfig",
     run: ({ node }) => shown(node.config),
   }),
@@ -31,7 +31,7 @@ export const configOperations = [
     response: "NodeConfigSet",
     records: ({ key }) => `set ${key} of the node`,
     run: async ({ node: { config }, input: { key, value } }): Promise<NodeConfigSet> => {
-      if (!isJson(value)) throw new HttpError(400, "The value is no JSON: texts stand in double quotes");
+      if (!isJson(value)) throw new HttpError(400, "The value is not JSON: texts need double quotes");
       await config.set(key, value, { json: true });
       const waits = config.waiting().find((each) => each.key === key);
       const now = valueAt(await config.getAll(), key);

@@ -12,7 +12,7 @@ export const exploreOperations = [
     method: "GET",
     path: "/node/dag",
     scope: "read",
-    help: "A block: codec, hash, size, links in pages, and what it holds",
+    help: "A block: codec, hash, size, links in pages, and its content",
     input: {
       path: {
         type: "string",
@@ -22,7 +22,7 @@ export const exploreOperations = [
       },
       ...pageFields,
       timeout: { type: "number", describe: `Seconds to look for it among peers; default ${USUAL_SECONDS}` },
-      local: { type: "boolean", describe: "Ask no peer; default: false" },
+      local: { type: "boolean", describe: "Do not contact peers; default: false" },
     },
     response: "DagNode",
     run: async ({ node, signal, input: { path, timeout = USUAL_SECONDS, local = false, ...page } }) => {

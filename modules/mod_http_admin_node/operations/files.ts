@@ -24,7 +24,7 @@ const anyPath = {
   describe: "A path of the mutable namespace, or one that begins with /ipfs/ or /ipns/",
 } as const;
 const to = { ...path, describe: "The whole new path, with its name" } as const;
-const replace = { type: "boolean", describe: "Replace a file that is there; default: false" } as const;
+const replace = { type: "boolean", describe: "Replace an existing file; default: false" } as const;
 
 /** Operations that read the namespace. */
 export const filesOperations = [
@@ -63,7 +63,7 @@ export const filesOperations = [
     method: "GET",
     path: "/node/files/stat",
     scope: "read",
-    help: "What is at a path: CID, type, sizes",
+    help: "The content of a path: CID, type, sizes",
     input: { path: anyPath },
     response: "FilesStat",
     run: async ({ node, input, signal }): Promise<FilesStat> => {
@@ -81,10 +81,10 @@ export const filesChanges = [
     method: "POST",
     path: "/node/files/mkdir",
     scope: "admin",
-    help: "Make a directory",
-    input: { path, parents: { type: "boolean", describe: "Make missing ones above it, too; default: false" } },
+    help: "Create a directory",
+    input: { path, parents: { type: "boolean", describe: "Create missing parent directories, too; default: false" } },
     response: "FilesChange",
-    records: (input) => `make the directory ${input.path}`,
+    records: (input) => `create the directory ${input.path}`,
     run: async ({ node, input }): Promise<FilesChange> => {
       await node.files.mkdir(filesPath(input.path), { parents: input.parents });
       return { path: input.path };
@@ -111,7 +111,7 @@ export const filesChanges = [
     path: "/node/files/copy",
     scope: "admin",
     help: "Copy a file or directory; no bytes are copied, both have the same blocks",
-    input: { from: { ...path, describe: "What is copied" }, to, replace },
+    input: { from: { ...path, describe: "The path that is copied" }, to, replace },
     response: "FilesChange",
     records: (input) => `copy ${input.from} to ${input.to}`,
     run: async ({ node, input }): Promise<FilesChange> => {
@@ -125,7 +125,7 @@ export const filesChanges = [
     method: "POST",
     path: "/node/files/import",
     scope: "admin",
-    help: "Put content into the namespace by its CID; its blocks are fetched as they are read, or when it is pinned",
+    help: "Add content to the namespace by its CID; its blocks are fetched when they are read, or when it is pinned",
     input: {
       cid: {
         type: "string",
@@ -143,7 +143,8 @@ export const filesChanges = [
       await assertFree(node, dest, force);
       const how = { signal: within(signal, timeout) };
       const found = await node.lowLevel.resolve(contentPath(cid), how);
-      if (found.remainder.length > 0) throw new HttpError(400, `${cid} leads into a block, and to none`);
+      if (found.remainder.length > 0)
+        throw new HttpError(400, `${cid} leads to a value inside a block, and not to a whole block`);
       await node.files.cp(`/ipfs/${found.cid}`, dest, { parents: true, force, ...how });
       return { path: dest, cid: found.cid.toString() } satisfies FilesChange;
     },
@@ -153,7 +154,7 @@ export const filesChanges = [
     method: "POST",
     path: "/node/files/remove",
     scope: "admin",
-    help: "Remove a file, or a directory with all that is in it",
+    help: "Remove a file, or a directory with its contents",
     input: { path, recursive: { type: "boolean", describe: "Directories, too; default: false" } },
     response: "FilesChange",
     records: (input) => `remove ${input.path}`,

@@ -24,7 +24,7 @@ export const keyOperations = [
     method: "GET",
     path: "/node/keys",
     scope: "read",
-    help: "Keys of the node, and what was published with them",
+    help: "Keys of the node, and the paths that were published with them",
     response: listOf("NodeKey"),
     run: async ({ node, signal }) => {
       const keys = await node.key.list();
@@ -36,14 +36,14 @@ export const keyOperations = [
     method: "POST",
     path: "/node/keys",
     scope: "admin",
-    help: "Make a key",
+    help: "Create a key",
     input: {
       name,
       type: { type: "string", values: ["ed25519", "rsa"], describe: "ed25519, which is the default, or rsa" },
       size: { type: "number", describe: "Bits of an RSA key; default 2048" },
     },
     response: "NodeKey",
-    records: (input) => `make the key ${input.name}`,
+    records: (input) => `create the key ${input.name}`,
     run: async ({ node, input }) => plain(await node.key.gen(input.name, { type: input.type, size: input.size })),
   }),
   nodeOperation({
@@ -55,7 +55,7 @@ export const keyOperations = [
     input: {
       name,
       to: { type: "string", required: true, describe: "Its new name" },
-      replace: { type: "boolean", describe: "Replace a key of that name, which is lost then; default: false" },
+      replace: { type: "boolean", describe: "Replace a key of this name, which is then lost; default: false" },
     },
     response: "NodeKey",
     records: (input) => `rename the key ${input.name} to ${input.to}`,
@@ -69,7 +69,7 @@ export const keyOperations = [
     method: "POST",
     path: "/node/keys/{name}/remove",
     scope: "admin",
-    help: "Remove a key: nobody can publish under its name any more without a copy of it",
+    help: "Remove a key: publishing under its name then needs a copy of the key",
     input: { name },
     response: "NodeKey",
     records: (input) => `remove the key ${input.name}`,
@@ -80,7 +80,7 @@ export const keyOperations = [
     method: "POST",
     path: "/node/keys/{name}/export",
     scope: "admin",
-    help: "The private key, as it can be imported: whoever has it can publish under its name",
+    help: "The private key, in the form that can be imported: everybody who has it can publish under its name",
     input: { name },
     response: { type: "string", format: "binary" },
     isRaw: true,
@@ -95,7 +95,7 @@ export const keyOperations = [
     method: "POST",
     path: "/node/keys/{name}/import",
     scope: "admin",
-    help: "Take an exported private key, under a name",
+    help: "Import an exported private key, under a name",
     input: { name },
     takes: "stream",
     response: "NodeKey",
@@ -111,13 +111,16 @@ export const nameOperations = [
     method: "POST",
     path: "/node/names/publish",
     scope: "admin",
-    help: "Make the name of a key stand for a path",
+    help: "Publish a path under the name of a key",
     input: {
-      path: { type: "string", required: true, describe: "What the name shall stand for: /ipfs/CID, or a CID" },
+      path: { type: "string", required: true, describe: "The path to publish: /ipfs/CID, or a CID" },
       key: { type: "string", describe: "Name of the key; default: self" },
       lifetime: { type: "string", describe: "How long the record is valid: 24h, 90m; default: a day" },
-      ttl: { type: "string", describe: "How long others may keep it unasked: 1m" },
-      allow_offline: { type: "boolean", describe: "Keep it here when nobody can be told; default: false" },
+      ttl: { type: "string", describe: "How long others may cache the record: 1m" },
+      allow_offline: {
+        type: "boolean",
+        describe: "Store the record here if it cannot be published to peers; default: false",
+      },
     },
     response: "NamedValue",
     records: ({ path, key = SELF }) => `publish ${path} with the key ${key}`,
@@ -132,7 +135,7 @@ export const nameOperations = [
     method: "GET",
     path: "/node/names/resolve",
     scope: "read",
-    help: "What a name stands for now",
+    help: "The current path of a name",
     input: {
       name: { type: "string", required: true, describe: "An IPNS name, a domain, or /ipns/ and one of these" },
       timeout: { type: "number", describe: `Seconds to look for it; default ${RESOLVE_SECONDS}` },
@@ -141,7 +144,7 @@ export const nameOperations = [
     run: async ({ node, signal, input: { name: requested, timeout = RESOLVE_SECONDS } }): Promise<NamedValue> => {
       const how = { stream: false, signal: within(signal, timeout) };
       const [value] = await Array.fromAsync(node.name.resolve(requested.replace(/^\/ipns\//, ""), how));
-      if (value === undefined) throw new HttpError(404, `The name ${requested} stands for nothing`);
+      if (value === undefined) throw new HttpError(404, `The name ${requested} does not resolve to a path`);
       return { name: requested, value };
     },
   }),

@@ -12,7 +12,7 @@ const USUAL_PAGE = 100;
 /** Maximum length of a name in bytes, which is the node's limit. */
 const MAX_NAME = 255;
 
-const cid = { type: "string", required: true, describe: "The pin's CID, as the list has it" } as const;
+const cid = { type: "string", required: true, describe: "The CID of the pin, as in the list" } as const;
 const name = {
   type: "string",
   describe: `A name for people, of at most ${MAX_NAME} bytes; empty for none`,
@@ -53,7 +53,7 @@ export const pinOperations = [
     method: "POST",
     path: "/node/pins",
     scope: "admin",
-    help: "Pin a CID or path, fetching what is not here, as a job",
+    help: "Pin a CID or path, and fetch missing blocks, as a job",
     input: {
       path: {
         type: "string",
@@ -62,7 +62,7 @@ export const pinOperations = [
         maxLength: MAX_PATH_LENGTH,
       },
       name,
-      recursive: { type: "boolean", describe: "All that is below it, too; default: true" },
+      recursive: { type: "boolean", describe: "Also pin everything below it; default: true" },
     },
     response: "Job",
     run: ({ node, pins, jobs, server, by, input: { path, name: given = "", recursive = true } }) => {
@@ -98,7 +98,7 @@ export const pinOperations = [
     method: "POST",
     path: "/node/pins/{cid}/remove",
     scope: "admin",
-    help: "Remove a pin: the next collection of garbage may take what it kept",
+    help: "Remove a pin: the next garbage collection may delete its blocks",
     input: { cid },
     response: "Pin",
     records: (input) => `remove the pin ${input.cid}`,

@@ -15,7 +15,7 @@ const cid = { type: "string", describe: "Only pins of this CID" } as const;
 const name = { type: "string", describe: "Only pins of this name" } as const;
 const status = {
   type: "string",
-  describe: `Some of ${statuses.join(",")}, with commas between; default: all`,
+  describe: `Statuses, separated by commas: ${statuses.join(",")}; default: all`,
 } as const;
 
 export const remotePinOperations = [
@@ -25,7 +25,7 @@ export const remotePinOperations = [
     path: "/node/remote",
     scope: "read",
     help: "Remote pinning services that are configured",
-    input: { counts: { type: "boolean", describe: "Ask each for the numbers of its pins; default: false" } },
+    input: { counts: { type: "boolean", describe: "Also request the number of pins from each; default: false" } },
     response: listOf("RemoteServiceState"),
     run: async ({ node, input: { counts = false }, signal }) => {
       const options = { stat: counts, text: true, signal: within(signal, SERVICE_SECONDS) } as const;
@@ -46,7 +46,7 @@ export const remotePinOperations = [
     input: {
       service,
       endpoint: { type: "string", required: true, describe: "URL of its API" },
-      key: { type: "string", required: true, describe: "The key that it has given to you; it is never shown again" },
+      key: { type: "string", required: true, describe: "The key from the service; it is never shown again" },
     },
     response: "RemoteServiceState",
     records: (input) => `add the pinning service ${input.service}`,
@@ -60,7 +60,7 @@ export const remotePinOperations = [
     method: "POST",
     path: "/node/remote/{service}/remove",
     scope: "admin",
-    help: "Forget a remote pinning service; what it keeps stays there",
+    help: "Remove a remote pinning service from the configuration; its pins stay there",
     input: { service },
     response: { type: "object", properties: { service: { type: "string" } } },
     records: (input) => `remove the pinning service ${input.service}`,
@@ -93,7 +93,7 @@ export const remotePinOperations = [
     method: "POST",
     path: "/node/remote/{service}/pins",
     scope: "admin",
-    help: "Have a remote pinning service pin something; it fetches that by itself",
+    help: "Pin content at a remote pinning service, which fetches it itself",
     input: {
       service,
       path: { type: "string", required: true, describe: "A CID, or a path that leads to one" },

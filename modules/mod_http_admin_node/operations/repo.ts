@@ -10,7 +10,7 @@ export const repoOperations = [
     method: "POST",
     path: "/node/repo/gc",
     scope: "admin",
-    help: "Remove all blocks that no pin and no file keeps, as a job",
+    help: "Remove all blocks that belong to no pin and no file, as a job",
     response: "Job",
     run: ({ node, jobs, server, by }) => {
       const what = "collect the garbage of the node";
@@ -47,7 +47,7 @@ export const repoOperations = [
     method: "GET",
     path: "/node/jobs",
     scope: "read",
-    help: "What takes long: jobs that run, and the latest that are over, the newest first",
+    help: "Long-running work: running jobs and the latest finished ones, the newest first",
     response: listOf("Job"),
     run: ({ jobs }) => jobs.list(),
   }),

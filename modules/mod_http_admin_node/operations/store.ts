@@ -8,7 +8,7 @@ export const storeOperations = [
     method: "GET",
     path: "/node/store",
     scope: "read",
-    help: "The store that this host shares with others: whether it can be reached, what waits for it, and what was asked of it",
+    help: "The store that this host shares with others: whether it can be reached, pending writes, and its requests",
     response: "NodeStore",
     run: ({ node }) => storeOf(node),
   }),
@@ -19,7 +19,7 @@ const KINDS = ["objects", "database"] as const;
 function storeOf({ lowLevel }: Deps["node"]): NodeStore {
   const metrics = lowLevel.storeMetrics;
   if (metrics === undefined) return { is_shared: false };
-  const { addresses: places, problems, cache, waiting, requests, database, lastCollection } = metrics;
+  const { addresses, problems, cache, waiting, requests, database, lastCollection } = metrics;
   const kinds = Object.entries(requests).map(([kind, { requests: count, retries: repeated, errors: failed }]) => ({
     kind,
     count,
@@ -30,7 +30,7 @@ function storeOf({ lowLevel }: Deps["node"]): NodeStore {
     is_shared: true,
     engines: KINDS.map((kind) => ({
       kind,
-      place: places[kind],
+      place: addresses[kind],
       ...(problems[kind] !== undefined && { problem: problems[kind] }),
     })),
     cache: { size: cache.bytes, limit: cache.max, hits: cache.hits, misses: cache.misses },

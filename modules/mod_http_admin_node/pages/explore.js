@@ -41,7 +41,7 @@ export default function Explore() {
       <${TextField} label="CID or path" value=${text} onInput=${setText} />
       <${Button} type="submit" kind="primary" disabled=${text.trim() === ""}>Show<//>
     </form>
-    ${path === "" ? html`<${Empty} title="Nothing is chosen."><p>Paste a CID, or a path such as <code>/ipfs/bafy…/a/b</code>.</p><//>` : html`<${Block} key=${path} path=${path} />`}
+    ${path === "" ? html`<${Empty} title="No block is chosen."><p>Paste a CID, or a path such as <code>/ipfs/bafy…/a/b</code>.</p><//>` : html`<${Block} key=${path} path=${path} />`}
   <//>`;
 }
 
@@ -50,7 +50,7 @@ function Block({ path }) {
   const [offset, setOffset] = useState(0);
   const node = useApi("/node/dag", { query: { path, offset, limit: PAGE }, topic: "" });
   if (node.isLoading)
-    return html`<p class="loading" role="status">Looking for it, here and at peers, for up to 30 seconds…</p>`;
+    return html`<p class="loading" role="status">Looking for the block, here and at peers, for up to 30 seconds…</p>`;
   return html`<${Load} of=${node}>${(/** @type {any} */ data) => html`<${Facts} node=${data} />
     ${data.links.total > 0 && html`<${Section} title="Picture"><${Picture} node=${data} /><//>`}
     <${Links} links=${data.links} offset=${offset} onMove=${setOffset} />
@@ -67,7 +67,7 @@ function Facts({ node }) {
       <dt>Hash</dt><dd>${hash.name} <code>${hash.digest}</code></dd>
       <dt>Size</dt><dd>${size(bytes)} ${!wasHere && html`<${Badge} tone="warn">fetched from a peer just now<//>`}</dd>
       ${unixfs && html`<dt>UnixFS</dt><dd>${unixfs.type}, ${size(unixfs.size)}</dd>`}
-      ${remainder && html`<dt>Within it</dt><dd><code>${printable(remainder)}</code></dd>`}
+      ${remainder && html`<dt>Path inside</dt><dd><code>${printable(remainder)}</code></dd>`}
     </dl>
   <//>`;
 }
@@ -97,7 +97,7 @@ const columns = [
 function Links({ links, offset, onMove }) {
   const { total, items } = links;
   return html`<${Section} title=${`Links (${count(total)})`}>
-    <${Table} label="Links" rows=${items.map((/** @type {any} */ item, /** @type {number} */ at) => ({ ...item, at }))} rowKey=${(/** @type {any} */ row) => String(row.at)} columns=${columns} empty=${html`<p class="soft">It leads nowhere.</p>`} />
+    <${Table} label="Links" rows=${items.map((/** @type {any} */ item, /** @type {number} */ at) => ({ ...item, at }))} rowKey=${(/** @type {any} */ row) => String(row.at)} columns=${columns} empty=${html`<p class="soft">This block has no links.</p>`} />
     <${Pager} label="Pages of links" size=${PAGE} total=${total} offset=${offset} onMove=${onMove} />
   <//>`;
 }
@@ -107,7 +107,7 @@ function Data({ data }) {
   if (data.size === 0) return null;
   return html`<${Section} title=${`Data (${size(data.size)}${data.form === "hex" ? ", in hex" : ""})`}>
     <pre dir="ltr">${data.form === "hex" ? grouped(data.text) : data.text}</pre>
-    ${data.is_cut && html`<${Notice}>There is more than is shown.<//>`}
+    ${data.is_cut && html`<${Notice}>Only the beginning is shown.<//>`}
   <//>`;
 }
 

@@ -30,8 +30,8 @@ export const Offline = ({ online }) =>
 export function Pager({ label, size, total, offset, onMove }) {
   if (total <= size) return null;
   return html`<nav class="pager" aria-label=${label}>
-    <${Button} disabled=${offset === 0} onClick=${() => onMove(Math.max(0, offset - size))}>Earlier<//>
+    <${Button} disabled=${offset === 0} onClick=${() => onMove(Math.max(0, offset - size))}>Previous<//>
     <span>${count(offset + 1)} to ${count(Math.min(total, offset + size))} of ${count(total)}</span>
-    <${Button} disabled=${offset + size >= total} onClick=${() => onMove(offset + size)}>Further<//>
+    <${Button} disabled=${offset + size >= total} onClick=${() => onMove(offset + size)}>Next<//>
   </nav>`;
 }

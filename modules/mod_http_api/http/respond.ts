@@ -1,5 +1,5 @@
 /** Turns the result of a command into an HTTP response. */
-import { Lending, retryAfter, TimeSlices } from "modhost/node";
+import { BlockLeases, retryAfter, TimeSlices } from "modhost/node";
 import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
@@ -182,7 +182,7 @@ function bytesResponse(running: Running, { source, options: { length, release } 
   if (release === undefined) return streamed(running, headers, source[Symbol.asyncIterator](), asIs);
   const { response } = running;
   const { on_destroy } = response;
-  const leases = new Lending({ release });
+  const leases = new BlockLeases({ release });
   response.on_destroy = () => {
     on_destroy?.();
     leases.end();

@@ -243,7 +243,7 @@ const kubo043: Level = {
     INVALID_CID: "{later}",
     INVALID_PATH: pathFault,
     INVALID_PEER_ID: "failed to parse peer ID: {later}",
-    PEER_NOT_ASKED:
+    PEER_NOT_QUERIED:
       "'ipfs id' cannot query information on remote peers without a running daemon; if you only want to convert --peerid-base, pass --offline option",
     PROVIDED_CID_INVALID: "invalid CID {text}: {cause}",
     MULTIBASE_UNKNOWN: "unsupported multibase encoding: {name}",

@@ -6,7 +6,7 @@ import { keepPassword } from "../passwords.ts";
 
 export const command: Command = {
   name: "password",
-  help: "Make what the options of http_guard keep of a password",
+  help: "Hash a password for the options of http_guard",
   arguments: "[NAME]",
   about: [
     "Asks for the password without showing it, or reads the first line of the standard input. Prints the text for",

@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { addEntries, hashOnly } from "../content/adder/adder.ts";
 import { shardingBySize, withImportConfig } from "../content/adder/import_config.ts";
-import { type AddOptions as AddOptionsOfContent, addSettings } from "../content/adder/settings.ts";
+import { addSettings, type UnixfsAddOptions } from "../content/adder/settings.ts";
 import { requirePinName } from "../content/pins/pins.ts";
 import type { AddEntry, AddEvent, AddSettings } from "../content/unixfs/add.ts";
 import type { Names } from "../formats/cid/codecs.ts";
@@ -197,7 +197,7 @@ function settingsOf(node: LowLevelNode, options: AddTreeOptions): AddSettings {
 function shardingOf(
   { repo: { config }, sizeSharding }: LowLevelNode,
   { sharding, maxDirectoryLinks, maxHamtFanout }: AddTreeOptions,
-): Pick<AddOptionsOfContent, "sharded" | "fanout"> {
+): Pick<UnixfsAddOptions, "sharded" | "fanout"> {
   if (sharding !== "by size") {
     return { sharded: config.value("Experimental.ShardingEnabled"), fanout: maxHamtFanout };
   }

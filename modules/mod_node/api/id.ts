@@ -70,13 +70,13 @@ async function self(node: LowLevelNode): Promise<IdResult> {
 }
 
 async function other(node: LowLevelNode, id: PeerId, signal: AbortSignal): Promise<IdResult> {
-  if (!node.online) throw failure("PEER_NOT_ASKED");
+  if (!node.online) throw failure("PEER_NOT_QUERIED");
   const { swarm } = await node.network();
   try {
     await swarm.connect(id, [], signal);
   } catch (error) {
     const hasNobodyToAsk = NodeError.is(error) && error.code === "ROUTING_TABLE_EMPTY";
-    throw hasNobodyToAsk ? failure("PEER_NOT_ASKED", {}, error) : error;
+    throw hasNobodyToAsk ? failure("PEER_NOT_QUERIED", {}, error) : error;
   }
   return identityOf(swarm, id);
 }

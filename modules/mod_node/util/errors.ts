@@ -15,8 +15,8 @@ import { networkFailures } from "./failures/network.ts";
 import { storageFailures } from "./failures/storage.ts";
 
 /**
- * The party at fault, as clients see it: an ordinary failure (status 500 of the RPC), an invalid call
- * (400), or something that the node needs and that may be available again in a moment (503).
+ * The party at fault, as clients see it: an ordinary failure (status 500 of the RPC), an invalid
+ * call (400), or something that the node needs and that may be available again in a moment (503).
  */
 export type FailureKind = "failure" | "client" | "unavailable";
 

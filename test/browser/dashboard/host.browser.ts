@@ -139,7 +139,7 @@ describe("the editor of the config file", () => {
     const text = page.getByRole("textbox", { name: "Text of the config file" });
     await text.fill(server.config("log_level: loud"));
     await page.getByRole("button", { name: "Check" }).click();
-    await page.getByText("This cannot be applied").waitFor();
+    await page.getByText("This text cannot be applied").waitFor();
     assert.match((await page.locator("main").textContent()) ?? "", /log_level/);
     assert.ok(await page.getByRole("button", { name: "Save and apply" }).isDisabled());
     await text.fill(server.config("log_levle: warn"));
@@ -169,7 +169,7 @@ describe("the page of middleware", () => {
     await page.goto(`${server.admin}/admin/routes`);
     await page.getByLabel("Path").fill("/shop/");
     await page.getByRole("button", { name: "Explain" }).click();
-    await page.getByText("First it goes through middleware: guard of shop.").waitFor();
+    await page.getByText("The request first passes middleware: guard of shop.").waitFor();
   });
 });
 
@@ -273,12 +273,12 @@ describe("the page of tokens", () => {
     await page.getByLabel("Name", { exact: true }).fill("deploy");
     await page.getByText("All forms").click();
     await page.getByText("the whole Admin API").waitFor();
-    await page.getByLabel("Opens").fill("admin:read");
-    await page.getByRole("button", { name: "Make it" }).click();
+    await page.getByLabel("Scopes").fill("admin:read");
+    await page.getByRole("button", { name: "Create" }).click();
     const secret = (await page.getByRole("dialog").locator("code").first().textContent()) ?? "";
     const status = () => fetch(`${server.admin}/admin/api/status`, { headers: { Authorization: `Bearer ${secret}` } });
     assert.equal((await status()).status, 200);
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
     await page.getByRole("button", { name: "Revoke deploy" }).click();
     await confirmed(page, "Revoke");
     await page.getByText("The token deploy was revoked.").waitFor();

@@ -185,7 +185,7 @@ describe("the node", () => {
     await page.getByRole("row", { name: /second.*recursive/ }).waitFor();
     await page.getByRole("button", { name: `Remove the pin ${Hash}` }).click();
     await confirmed(page, "Remove");
-    await page.getByText("No pin like that.").waitFor();
+    await page.getByText("No pin matches.").waitFor();
     await page.goto(`${server.admin}/admin/node`);
     await page.getByRole("button", { name: "Collect garbage" }).click();
     await confirmed(page, "Collect");
@@ -208,18 +208,18 @@ describe("the node", () => {
     await page.goto(`${server.admin}/admin/node/keys`);
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("site");
-    await confirmed(page, "Make it");
+    await confirmed(page, "Create");
     await page.getByRole("button", { name: "Publish site" }).click();
     await page.getByLabel("CID or path").fill(`/ipfs/${Hash}`);
     await confirmed(page, "Publish");
-    await page.getByText(`site leads to /ipfs/${Hash} now.`).waitFor();
+    await page.getByText(`site now leads to /ipfs/${Hash}.`).waitFor();
     await page.goto(`${server.admin}/admin/files`);
     await page.getByRole("button", { name: "More on many" }).click();
     await page.getByText(`https://dweb.link/ipfs/${Hash}?filename=many`).waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
     await page.getByLabel("Key").selectOption({ label: `site, now /ipfs/${Hash.slice(0, 3)}…${Hash.slice(-7)}` });
     await confirmed(page, "Publish");
-    await page.getByText(/^\/ipns\/.* leads to it now\.$/).waitFor();
+    await page.getByText(/^\/ipns\/.* now leads to it\.$/).waitFor();
   });
 });
 

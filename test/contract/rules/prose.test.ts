@@ -133,7 +133,7 @@ test("a name that two files export as a type is found, unless it is known to be 
 });
 
 test("an exception allows a word in one file, and is found when nothing needs it", () => {
-  const exceptions = new Exceptions([{ paths: ["core/a.ts"], words: ["answers", "place"] }]);
+  const exceptions = new Exceptions([{ path: "core/a.ts", words: ["answers", "place"] }]);
   const findings = sourceFindings("core/a.ts", "/** It is made anew. */\nexport const answers = 1;");
   assert.deepEqual(
     exceptions.filter("core/a.ts", findings).map(({ word }) => word),

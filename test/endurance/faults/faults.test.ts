@@ -59,6 +59,6 @@ test("a module whose requests all block the event loop is quarantined by its sha
   await Promise.all(open);
   const state = running.host.modules().find(({ name }) => name === "hog");
   assert.equal(state?.status, "quarantined");
-  assert.match(state.note ?? "", /held the event loop for \d+ % of \d+ s/);
+  assert.match(state.note ?? "", /blocked the event loop for \d+ % of \d+ s/);
   assert.equal(await (await running.fetch("/sound")).text(), "sound");
 });

@@ -19,8 +19,8 @@ async function isRefused(port: number): Promise<boolean> {
   return refused;
 }
 
-describe("stop", () => {
-  test("finishes the requests in flight while every module is still there", async (t) => {
+describe("stopping a host", () => {
+  test("finishes open requests while every module is still loaded", async (t) => {
     const gate = Promise.withResolvers<void>();
     const arrived = Promise.withResolvers<void>();
     const seen: string[] = [];
@@ -40,7 +40,7 @@ describe("stop", () => {
       },
       observer: (module) => module.hook("http-finished", () => void seen.push("finished")),
     });
-    const answer = running.fetch("/slow");
+    const response = running.fetch("/slow");
     await arrived.promise;
     const other = running.url("/x");
     const stopping = running.host.stop();
@@ -48,12 +48,12 @@ describe("stop", () => {
     const { port } = new URL(other);
     await eventually("connections are refused", () => isRefused(Number(port)));
     gate.resolve();
-    assert.equal(await (await answer).text(), "helped");
+    assert.equal(await (await response).text(), "helped");
     await stopping;
     assert.deepEqual(seen, ["finished", "helper gone"]);
   });
 
-  test("is bounded: what does not end is cut", { timeout: 60_000 }, async (t) => {
+  test("cuts requests that do not end in time", { timeout: 60_000 }, async (t) => {
     const arrived = Promise.withResolvers<void>();
     const running = await hostOf(t, {
       http_stuck(module) {
@@ -66,14 +66,14 @@ describe("stop", () => {
         module.unload = () => new Promise(() => {});
       },
     });
-    const answer = assert.rejects(running.fetch("/stuck"));
+    const response = assert.rejects(running.fetch("/stuck"));
     await arrived.promise;
     await running.host.stop({ timeout: 0.2 });
-    await answer;
+    await response;
     assert.equal(running.host.state, "stopped");
   });
 
-  test("tells server-stopping first, then server-stopped, then unloads last first", async (t) => {
+  test("announces server-stopping, then server-stopped, and then unloads the modules in reverse order", async (t) => {
     const seen: string[] = [];
     const leaving = (module: Module) => {
       module.unload = () => void seen.push(module.name);
@@ -94,13 +94,13 @@ describe("stop", () => {
     assert.deepEqual(seen, ["stopping stopping", "stopped", "second", "third", "first"]);
   });
 
-  test("of a host that was never started does nothing", async () => {
+  test("does nothing if it was never started", async () => {
     const host = createHost({ config: {}, log: false });
     await host.stop();
     assert.equal(host.state, "stopped");
   });
 
-  test("during the start waits for the module that is being loaded, and loads no other", async (t) => {
+  test("during the start waits for the module that is loading, and loads no other", async (t) => {
     const gate = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
     const seen: string[] = [];
@@ -130,7 +130,7 @@ describe("stop", () => {
   });
 });
 
-test("a stop during a reload keeps the new code from coming to life", async (t) => {
+test("during a reload prevents the new instance from becoming active", async (t) => {
   const gate = Promise.withResolvers<void>();
   const entered = Promise.withResolvers<void>();
   const seen: string[] = [];
@@ -153,8 +153,8 @@ test("a stop during a reload keeps the new code from coming to life", async (t) 
   assert.deepEqual(seen, ["ready 1", "unload 1"]);
 });
 
-describe("modules while the host runs", () => {
-  test("a module's routes go with unload and come with load", async (t) => {
+describe("the modules of a running host", () => {
+  test("remove their routes at an unload, and add them at a load", async (t) => {
     const running = await hostOf(t, { http_hello: hello });
     const status = async () => (await running.fetch("/hello")).status;
     await running.host.unload("http_hello");
@@ -163,7 +163,7 @@ describe("modules while the host runs", () => {
     assert.equal(await status(), 200);
   });
 
-  test("a port that cannot be opened fails the load, and nothing of it stays", async (t) => {
+  test("fail to load if a port cannot be opened, and leave nothing behind", async (t) => {
     const blocker = createServer().listen(0, "127.0.0.1");
     await once(blocker, "listening");
     t.after(() => blocker.close());
@@ -187,7 +187,7 @@ describe("modules while the host runs", () => {
     assert.equal(text.toString(), "hello");
   });
 
-  test("requests in flight end on the old code, new ones are answered by the new, on the same socket", async (t) => {
+  test("finish open requests on the old code, and serve new ones with the new code on the same socket", async (t) => {
     const gate = Promise.withResolvers<void>();
     const arrived = Promise.withResolvers<void>();
     let generation = 0;
@@ -213,8 +213,8 @@ describe("modules while the host runs", () => {
     const reloading = running.host.reload("http_versions");
     let text = "";
     while (text !== "version 2") {
-      const answer = Promise.race([running.fetch("/versions").then((response) => response.text()), gate.promise]);
-      text = String(generation >= 2 ? await answer : await new Promise<void>(setImmediate));
+      const either = Promise.race([running.fetch("/versions").then((response) => response.text()), gate.promise]);
+      text = String(generation >= 2 ? await either : await new Promise<void>(setImmediate));
     }
     gate.resolve();
     assert.equal(await (await old).text(), "version 1");
@@ -222,7 +222,7 @@ describe("modules while the host runs", () => {
     assert.deepEqual(running.host.listening(), before);
   });
 
-  test("operations run one after another, and only while the host runs", async (t) => {
+  test("are changed one operation after another, and only while the host runs", async (t) => {
     const seen: string[] = [];
     const running = await hostOf(t, {
       async slow(module) {
@@ -239,7 +239,7 @@ describe("modules while the host runs", () => {
     await assert.rejects(running.host.load("slow"), /it is stopped/);
   });
 
-  test("a module is loaded from a path", async (t) => {
+  test("can be loaded from a path", async (t) => {
     const folder = await folderOf(t, { "mod_found.ts": "export default () => 'found';" });
     const running = await hostOf(t, {});
     await running.host.load(join(folder, "mod_found.ts"));
@@ -248,7 +248,7 @@ describe("modules while the host runs", () => {
   });
 });
 
-test("a configuration may be handed over, or named", async (t) => {
+test("a configuration can be passed as a value or by its path", async (t) => {
   const folder = await folderOf(t, { "here.json": '{"modules_enabled": [], "size": 1, "data_path": "./d"}' });
   const named = createHost({
     configPath: "here.json",
@@ -268,7 +268,7 @@ test("a configuration may be handed over, or named", async (t) => {
   assert.equal(handed.config, config);
 });
 
-test("with search: false no config file is read but a named one, and variables still count", async (t) => {
+test("with search: false only a named config file is read, and variables still count", async (t) => {
   const folder = await folderOf(t, {
     "modhost.config.json": '{"modules_enabled": ["nowhere"]}',
     "named.json": '{"modules_enabled": [], "log_level": "warn"}',
@@ -287,14 +287,14 @@ test("with search: false no config file is read but a named one, and variables s
   }
 });
 
-test("defineConfig and defineModule give types, and the value itself", () => {
+test("defineConfig and defineModule return their argument, with types", () => {
   const config = defineConfig({ http_ports: [1] });
   assert.deepEqual(config, { http_ports: [1] });
   const definition = { load: () => 1 };
   assert.equal(defineModule(definition), definition);
 });
 
-test("a test host that cannot start leaves no folder, and says which scheme is missing", async (t) => {
+test("a test host that cannot start leaves no folder, and its error names the missing scheme", async (t) => {
   await assert.rejects(createTestHost({ config: { log_level: "loud" } }), { code: "CONFIG_INVALID" });
   const running = await hostOf(t, {});
   assert.throws(() => running.url("/"), /no http port/);

@@ -7,8 +7,8 @@ import { describe, test } from "node:test";
 import { createHost } from "#core/index.ts";
 import { folderOf, hello, hostOf, logged, stateOf } from "./module/support.ts";
 
-describe("start", () => {
-  test("loads, opens the ports, and serves; stop closes everything", async (t) => {
+describe("starting a host", () => {
+  test("loads modules, opens the ports and serves, until stop closes everything", async (t) => {
     const running = await hostOf(t, { http_hello: hello });
     assert.equal(running.host.state, "running");
     assert.equal(await (await running.fetch("/hello")).text(), "hello");
@@ -21,7 +21,7 @@ describe("start", () => {
     await assert.rejects(stat(running.folder), { code: "ENOENT" });
   });
 
-  test("is refused for a wrong value, with all that is wrong, before anything is loaded", async (t) => {
+  test("is refused for wrong values, all of which are listed, before anything is loaded", async (t) => {
     const seen: string[] = [];
     const running = hostOf(
       t,
@@ -48,7 +48,7 @@ describe("start", () => {
     assert.deepEqual(seen, []);
   });
 
-  test("that is refused for a wrong value tells of misspelt options, too", async (t) => {
+  test("is refused for a wrong value, and the error also names misspelt options", async (t) => {
     const lines: string[] = [];
     const host = createHost({
       config: { modules_enabled: ["http"], http_port: [0], log_level: "loud", of_a_module_that_is_not_there: 1 },
@@ -60,7 +60,7 @@ describe("start", () => {
     assert.doesNotMatch(lines.join(), /not_there/);
   });
 
-  test("makes a certificate of its own only where HTTPS has a port", async (t) => {
+  test("creates a self-signed certificate only if HTTPS has a port", async (t) => {
     for (const https_ports of [[], [0]]) {
       const running = await hostOf(t, { http_hello: hello }, { config: { https_ports } });
       const made = await stat(join(running.folder, "certs", "self-signed.key")).catch(() => undefined);
@@ -70,12 +70,12 @@ describe("start", () => {
     }
   });
 
-  test("is refused when a port is taken, if it can be before anything is loaded: nothing stays open", async (t) => {
+  test("is refused for a taken port, before anything is loaded if possible, and leaves nothing open", async (t) => {
     const blocker = createServer().listen(0, "127.0.0.1");
     await once(blocker, "listening");
     t.after(() => blocker.close());
     const { port } = blocker.address() as { port: number };
-    // Of `own` the host knows no port before the module is loaded.
+    // The host does not know the port of `own` before its module is loaded.
     for (const [taken, expected] of [
       [{ http_ports: [0, port], https_ports: [0] }, []],
       [{ http_ports: [0], https_ports: [0, port], https_interfaces: ["*"] }, []],
@@ -109,7 +109,7 @@ describe("start", () => {
     }
   });
 
-  test("goes on without a module that fails", async (t) => {
+  test("continues without a module that fails", async (t) => {
     const running = await hostOf(t, {
       http_hello: hello,
       broken() {
@@ -120,7 +120,7 @@ describe("start", () => {
     assert.equal((await running.fetch("/hello")).status, 200);
   });
 
-  test("with listen false loads everything, opens nothing and calls no ready", async (t) => {
+  test("with listen: false loads everything, opens no port and does not call ready", async (t) => {
     const seen: string[] = [];
     const running = await hostOf(
       t,
@@ -138,18 +138,18 @@ describe("start", () => {
     await assert.rejects(stat(join(running.folder, "certs")), { code: "ENOENT" });
   });
 
-  test("warns of options that nobody reads, with the nearest known name", async (t) => {
+  test("warns of options that no module reads, with the nearest known name", async (t) => {
     const running = await hostOf(
       t,
-      { asks: (module) => module.get_option("asked_for") },
-      { config: { modules_enable: [], asked_for: 1 } },
+      { asks: (module) => module.get_option("requested") },
+      { config: { modules_enable: [], requested: 1 } },
     );
     const warnings = logged(running, "warn").map(({ msg }) => msg);
     assert.equal(warnings.length, 1);
     assert.match(warnings[0] ?? "", /modules_enable: is modules_enabled meant/);
   });
 
-  test("happens once", async (t) => {
+  test("is possible only once", async (t) => {
     const running = await hostOf(t, {});
     await assert.rejects(running.host.start(), /already started/);
     assert.throws(() => createHost().config, /call start\(\) first/);

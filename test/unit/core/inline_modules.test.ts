@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { configFrom, createHost, type InlineModule } from "#core/index.ts";
 import { folderOf } from "./module/support.ts";
 
-test("paths that are loaded count from cwd, also the folder itself", async (t) => {
+test("paths of modules are relative to cwd, also for the folder itself", async (t) => {
   const cwd = await folderOf(t, { "index.mjs": "export default function here() {}" });
   const elsewhere = await folderOf(t, {});
   for (const path of [".", "./", "./index.mjs"]) {
@@ -16,7 +16,7 @@ test("paths that are loaded count from cwd, also the folder itself", async (t) =
   }
 });
 
-test("a module that is handed over without a name stops the start, and its place is named", async () => {
+test("a module that is passed without a name prevents the start, and the error names its position", async () => {
   const nameless = { load: () => undefined } as unknown as InlineModule;
   const host = createHost({ config: { modules_enabled: [] }, modules: [() => undefined, nameless], log: false });
   await assert.rejects(host.start(), {
@@ -25,7 +25,7 @@ test("a module that is handed over without a name stops the start, and its place
   });
 });
 
-test("two modules of one name stop the start, and both are named", async () => {
+test("two modules of one name prevent the start, and the error names both", async () => {
   const hello = { name: "hello", load: () => undefined };
   const host = createHost({
     config: { modules_enabled: [] },

@@ -1,7 +1,7 @@
 /**
  * Runs modules on the real HTTP service behind a loopback port, with the event bus of the host and
- * a module object that keeps what it is given. Options come from a table; the life of modules is
- * not played.
+ * a module object that records what is added to it. Options come from a table. The life cycle of
+ * modules is not simulated.
  */
 import { EventEmitter, once } from "node:events";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
@@ -10,7 +10,7 @@ import { EventBus } from "#core/events.ts";
 import { AppMount, HttpService } from "#core/http/index.ts";
 import type { EventHandler, HttpProvider, Module, ModuleLog } from "#core/types.ts";
 
-export interface Answer {
+export interface HarnessResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -24,7 +24,7 @@ export class Harness {
   readonly #service: HttpService;
   readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#service.listeners.connect(socket));
   readonly #releases: (() => unknown)[] = [];
-  /** Tells of "finished" after each request. */
+  /** Emits "finished" after each request. */
   readonly events = new EventEmitter();
 
   constructor() {
@@ -67,7 +67,7 @@ export class Harness {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** A module object of that name; options not given have no value. */
+  /** Returns a module object with this name. Options that are not given have no value. */
   module(name: string, given: Record<string, unknown> = {}): Module {
     const option = (key: string, fallback?: unknown) => given[key] ?? fallback;
     const owned: Partial<Module> = {
@@ -104,7 +104,7 @@ export class Harness {
     return module;
   }
 
-  fetch(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Answer> {
+  fetch(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<HarnessResponse> {
     return new Promise((resolve, reject) => {
       const options = { host: "127.0.0.1", port: this.port, path, method, headers, agent: false };
       const outgoing = httpRequest(options, async (response) => {
@@ -119,7 +119,7 @@ export class Harness {
     });
   }
 
-  /** A connection that has sent the text. */
+  /** Opens a connection and sends the text. */
   async raw(text: string) {
     const socket = connect(this.port, "127.0.0.1");
     await once(socket, "connect");
@@ -127,7 +127,7 @@ export class Harness {
     return socket;
   }
 
-  /** Calls what the modules left with `on_release`. */
+  /** Calls the functions that modules have passed to `on_release`. */
   async release(): Promise<void> {
     for (const release of this.#releases.splice(0).reverse()) await release();
   }

@@ -7,7 +7,7 @@ for (const [name, config] of Object.entries({
   trusted_proxies: { trusted_proxies: ["banana"] },
   http_default_host: { hosts: { "a.example": {} }, http_default_host: "b.example" },
 })) {
-  test(`a wrong ${name} stops the start and is named`, async () => {
+  test(`a wrong ${name} prevents the start, and is named`, async () => {
     await assert.rejects(createTestHost({ config: { modules_enabled: ["http"], ...config } }), {
       code: "OPTION_INVALID",
       message: new RegExp(name),
@@ -21,7 +21,7 @@ for (const name of [
   "http_websocket_ping_interval",
   "http_websocket_close_timeout",
 ]) {
-  test(`a ${name} beyond what timers can wait for stops the start and is named`, async () => {
+  test(`a ${name} longer than timers support prevents the start, and is named`, async () => {
     await assert.rejects(createTestHost({ config: { modules_enabled: ["http"], [name]: "25d" } }), {
       code: "CONFIG_INVALID",
       message: new RegExp(`${name}.* to 86400`, "s"),
@@ -29,7 +29,7 @@ for (const name of [
   });
 }
 
-test("several apps are put into the table in one step; one whose keys cannot be served fails the load of its module", async () => {
+test("several apps are added to the route table in one step, and an app with invalid keys fails the load of its module", async () => {
   await using started = await createTestHost({
     allow_failed: true,
     config: { modules_enabled: ["http"] },
@@ -74,7 +74,7 @@ test("a provider without routes and middleware fails the load of its module", as
   );
 });
 
-test("a reload to keys that cannot be served keeps the old instance", async () => {
+test("a reload to invalid keys keeps the old instance", async () => {
   let key = "GET /";
   const load = (module: Module) => {
     module.depends("http");
@@ -87,7 +87,7 @@ test("a reload to keys that cannot be served keeps the old instance", async () =
   assert.equal((await host.inject("/turn/")).body, "served");
 });
 
-test("a key that looks like a pattern is warned about, and served as it is written", async () => {
+test("a key that looks like a pattern causes a warning, and is served literally", async () => {
   const load = (module: Module) => {
     module.depends("http");
     module.provides("http", { route: { "GET /of/:id": () => "literal" } });

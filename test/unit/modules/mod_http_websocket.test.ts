@@ -34,14 +34,14 @@ async function hostOf(
 
 const chat = providing({ route: { "WS /": echo } });
 
-describe("over TLS", () => {
-  test("websockets are served as over plain HTTP, to their own origin", async (t) => {
+describe("websockets over TLS", () => {
+  test("are served as over plain HTTP, to their own origin", async (t) => {
     const secure: boolean[] = [];
-    const told = (event: WebSocketEvent) => {
+    const recording = (event: WebSocketEvent) => {
       secure.push(event.request.secure);
       return echo(event);
     };
-    const host = await hostOf(t, { chat: providing({ route: { "WS /": told } }) }, { https_ports: [0] });
+    const host = await hostOf(t, { chat: providing({ route: { "WS /": recording } }) }, { https_ports: [0] });
     const url = host.url("/chat/", "https");
     using client = await SocketClient.open(url, { headers: { Origin: new URL(url).origin } });
     client.send("x".repeat(500_000));
@@ -51,15 +51,15 @@ describe("over TLS", () => {
     assert.deepEqual((await client.close(1000)).code, 1000);
   });
 
-  test("an upgrade that nobody serves, or that arrives before an earlier response, is an ordinary request", async (t) => {
+  test("are not opened by an upgrade that nobody serves or that arrives before an earlier response, which is an ordinary request", async (t) => {
     const release = Promise.withResolvers<string>();
     const app = providing({ route: { "WS /": echo, "GET /slow": () => release.promise, "GET /plain": "plain" } });
     const host = await hostOf(t, { chat: app }, { https_ports: [0] });
     const port = Number(new URL(host.url("/", "https")).port);
     using connection = await RawConnection.open(port, { tls: true });
-    for (const answers of [/200 OK.*plain/s, /(200 OK.*plain.*){2}/s]) {
+    for (const expected of [/200 OK.*plain/s, /(200 OK.*plain.*){2}/s]) {
       connection.write(handshake("/chat/plain"));
-      await connection.until(answers);
+      await connection.until(expected);
     }
     connection.write(`GET /chat/slow HTTP/1.1\r\nHost: a\r\n\r\n${handshake("/chat/")}`);
     release.resolve("slow");
@@ -70,7 +70,7 @@ describe("over TLS", () => {
     );
   });
 
-  test("a client that does not read is cut", async (t) => {
+  test("a client that does not read a websocket is cut", async (t) => {
     const sockets: WebSocketConnection[] = [];
     const flood = async (event: WebSocketEvent) => {
       const socket = event.accept();
@@ -92,7 +92,7 @@ describe("over TLS", () => {
     );
   });
 
-  test("a silent client is disconnected, and one that responds to pings is not", async (t) => {
+  test("a client that does not respond to pings is disconnected, and one that does is not", async (t) => {
     const host = await hostOf(t, { chat }, { https_ports: [0], http_websocket_ping_interval: 0.1 });
     using good = await SocketClient.open(host.url("/chat/", "https"));
     using silent = await SocketClient.open(host.url("/chat/", "https"), { autoPong: false });
@@ -101,7 +101,7 @@ describe("over TLS", () => {
     assert.equal(await good.next(), "still here");
   });
 
-  test("a slow reader of much is not silent", async (t) => {
+  test("a client that reads slowly does not count as silent", async (t) => {
     const flood = (event: WebSocketEvent) => {
       const socket = event.accept();
       for (let sent = 0; sent < 48; sent += 1) void socket.send(Buffer.alloc(512 * 1024));
@@ -119,7 +119,7 @@ describe("over TLS", () => {
     for (let received = 0; received < 48; received += 1) assert.equal((await slow.next()).length, 512 * 1024);
   });
 
-  test("HTTP/2 opens none: a GET is 426, and nobody's method is called WS", async (t) => {
+  test("a GET over HTTP/2 for a websocket gets 426, and WS is not a method that clients can send", async (t) => {
     const host = await hostOf(t, { chat }, { https_ports: [0] });
     const session = connectHttp2(host.url("", "https"), { rejectUnauthorized: false });
     t.after(() => session.destroy());
@@ -135,8 +135,8 @@ describe("over TLS", () => {
   });
 });
 
-describe("hosts, paths and origins", () => {
-  test("the virtual host chooses the app, and an unknown one has none", async (t) => {
+describe("the host, path and origin of a websocket", () => {
+  test("choose the app by virtual host, and an unknown host has none", async (t) => {
     const named = (module: Module) => {
       module.depends("http");
       module.provides("http", { route: { "WS /": (event) => void event.accept().send(module.host) } });
@@ -154,7 +154,7 @@ describe("hosts, paths and origins", () => {
     assert.equal(await handshakeStatus(host.url("/talk/a.example/"), { Host: "c.example" }), 404);
   });
 
-  test("address and encryption are those that a trusted proxy reports", async (t) => {
+  test("come from a trusted proxy with address and encryption", async (t) => {
     const seen: unknown[] = [];
     const note = ({ request }: WebSocketEvent) => {
       seen.push(request.ip, request.secure);
@@ -166,7 +166,7 @@ describe("hosts, paths and origins", () => {
     assert.deepEqual(seen, ["192.0.2.7", true]);
   });
 
-  test("origins come from the app, from CORS by name, and from the server's external URL", async (t) => {
+  test("are checked by origins of the app, of CORS by name, and of the server's external URL", async (t) => {
     const route = { "WS /": (event: WebSocketEvent) => void event.accept() };
     const host = await hostOf(
       t,
@@ -185,13 +185,13 @@ describe("hosts, paths and origins", () => {
     assert.equal(await ask("any", "https://foe.example"), 101);
     assert.equal(await ask("named", "https://friend.example"), 101);
     assert.equal(await ask("named", "https://foe.example"), 403);
-    // CORS for any site is without cookies; a websocket has them.
+    // CORS for any site has no cookies, but a websocket has them.
     assert.equal(await ask("open", "https://foe.example"), 403);
   });
 });
 
-describe("modules that leave", () => {
-  test("unload closes with 1001, a reload with 1012, and another module's reload with nothing", async (t) => {
+describe("unloading a module with websockets", () => {
+  test("closes them with 1001, a reload with 1012, and another module's reload keeps them", async (t) => {
     const host = await hostOf(t, { chat, other: chat });
     using first = await SocketClient.open(host.url("/chat/"));
     using second = await SocketClient.open(host.url("/chat/"));
@@ -214,7 +214,7 @@ describe("modules that leave", () => {
     assert.equal(await handshakeStatus(host.url("/chat/")), 404);
   });
 
-  test("two apps of one module that is unloaded are both told that it goes away", async (t) => {
+  test("closes those of two apps of the module with the going-away code", async (t) => {
     const both = (module: Module) => {
       module.depends("http");
       for (const name of ["one", "two"]) module.provides("http", { name, route: { "WS /": echo } });
@@ -226,7 +226,7 @@ describe("modules that leave", () => {
     assert.deepEqual([(await one.closed).code, (await two.closed).code], [1001, 1001]);
   });
 
-  test("clients that do not agree, or do not read, hold an unload up for a bounded time only", async (t) => {
+  test("is delayed only for a limited time by clients that do not confirm the close or do not read", async (t) => {
     const flood = async (event: WebSocketEvent) => {
       const socket = event.accept();
       for (;;) await socket.send(Buffer.alloc(256 * 1024));
@@ -242,7 +242,7 @@ describe("modules that leave", () => {
     stuck.ws.pause();
     const began = performance.now();
     await host.host.unload("chat");
-    // The closing handshake would have a minute.
+    // The closing handshake has a minute.
     assert.ok(performance.now() - began < 50_000);
     await deaf.end();
     stuck.ws.resume();
@@ -253,7 +253,7 @@ describe("modules that leave", () => {
     );
   });
 
-  test("a handler that accepts while its module leaves gets a connection that is being closed", async (t) => {
+  test("gives a handler that accepts late a connection that is being closed", async (t) => {
     const entered = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const slow = async (event: WebSocketEvent) => {
@@ -271,7 +271,7 @@ describe("modules that leave", () => {
     await unloaded;
   });
 
-  test("the server's stop closes with 1001 before it ends, and a reload of the HTTP module with 1012", async (t) => {
+  test("is different from stopping the server, which closes with 1001 before it ends, and from a reload of the HTTP module with 1012", async (t) => {
     const host = await hostOf(t, { chat });
     using first = await SocketClient.open(host.url("/chat/"));
     await host.host.reload("http");
@@ -284,7 +284,7 @@ describe("modules that leave", () => {
     await stopped;
   });
 
-  test("a hundred rounds of clients and reloads leave nothing behind", async (t) => {
+  test("leaves nothing behind after a hundred rounds of clients and reloads", async (t) => {
     const host = await hostOf(t, { chat });
     const url = host.url("/chat/");
     for (let round = 0; round < 100; round += 1) {
@@ -306,7 +306,7 @@ describe("modules that leave", () => {
   });
 });
 
-test("the test kit's connections without a port carry websockets, too", async (t) => {
+test("the test kit's connections without a port support websockets", async (t) => {
   const host = await hostOf(t, { chat });
   const ws = new WebSocket("ws://localhost/chat/", { createConnection: () => host.connect() });
   await once(ws, "open");

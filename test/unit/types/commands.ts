@@ -1,4 +1,7 @@
-/** Checked by the compiler alone: what a declared command returns and prints, by its shape. */
+/**
+ * Checked by the compiler only: the types of what a declared command returns and prints, by its
+ * shape.
+ */
 import type { CID } from "multiformats/cid";
 import {
   bytes,

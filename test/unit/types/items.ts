@@ -1,4 +1,4 @@
-/** Checked by the compiler alone: what receivers of items get, by kind. */
+/** Checked by the compiler only: the types of items as receivers get them, by kind. */
 import type { HttpProvider, MiddlewareProvider, Module, NetProvider, OwnedItem } from "modhost/types";
 
 export function receives(module: Module): void {

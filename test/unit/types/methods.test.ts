@@ -3,7 +3,7 @@ import { METHODS } from "node:http";
 import { test } from "node:test";
 import type { HttpMethod, Method } from "modhost/types";
 
-/** The compiler refuses this when a method is missing here, or unknown to the type. */
+/** The compiler refuses this if a method is missing here, or unknown to the type. */
 const methods: Record<HttpMethod, true> = {
   ACL: true,
   BIND: true,
@@ -42,10 +42,10 @@ const methods: Record<HttpMethod, true> = {
 };
 const socket: Exclude<Method, HttpMethod> = "WS";
 
-test("the methods of the type of route keys are those that Node's parser knows, without CONNECT", () => {
+test("the methods in the type of route keys are those of Node's parser, without CONNECT", () => {
   assert.deepEqual(Object.keys(methods).sort(), METHODS.filter((method) => method !== "CONNECT").sort());
 });
 
-test("the word for websockets is no method of HTTP", () => {
+test("the pseudo-method of websockets is not a method of HTTP", () => {
   assert.ok(!METHODS.includes(socket));
 });

@@ -1,6 +1,6 @@
 /**
- * Checked by the compiler alone: what a provider takes as `middleware`, with Koa's types and
- * without them.
+ * Checked by the compiler only: the values that a provider accepts as `middleware`, with Koa's
+ * types and without them.
  */
 import Router from "@koa/router";
 import Koa, { type Context, type Next } from "koa";
@@ -24,7 +24,7 @@ export function takes(module: Module): void {
   module.provides("http", { middleware: router.routes() });
   module.provides("http", { middleware: [typed, router.routes(), router.allowedMethods()] });
   module.provides("http", {
-    // Without Koa's types the context is known all the same.
+    // The context has a type even without Koa's types.
     middleware(context, next) {
       if (context.path === "/") context.body = context.ip;
       else return next();

@@ -1,5 +1,6 @@
 /**
- * Checked by the compiler alone: what the getters of declared options give, and what they refuse.
+ * Checked by the compiler only: the types that the getters of declared options return, and the
+ * calls that they refuse.
  */
 import { createHost, defineModule, type Module, type OptionDeclarations } from "modhost";
 
@@ -27,7 +28,7 @@ const declared = defineModule({
     other: { type: "any", describe: "…" },
   },
   load(module) {
-    // An option is what it is declared to be, and undefined only without default.
+    // An option has its declared type, and may be undefined only if it has no default.
     const read = {
       limit: module.get_option("limit"),
       ratio: module.get_option("ratio"),
@@ -57,7 +58,7 @@ const declared = defineModule({
     same<NonNullable<typeof read.keys>[string], { readonly key: string; readonly strict: boolean }>(true);
     same<typeof read.other, unknown>(true);
 
-    // The getters of its type give the same.
+    // The getters of its type return the same.
     const limit = module.get_option_integer("limit");
     const wait = module.get_option_period("wait");
     const title = module.get_option_string("title");
@@ -85,13 +86,13 @@ const declared = defineModule({
     // @ts-expect-error: no such option
     module.get_option_string("limits");
 
-    // All else of a module object is there, and it fits where any module object does.
+    // The rest of the module object exists, and it is assignable to any module object.
     module.provides("http", { route: { "GET /*": (_event, path) => path.length } });
     helper(module);
   },
 });
 
-/** Reads any option, by any getter. */
+/** Reads any option by any getter. */
 function helper(module: Module): void {
   const text = module.get_option_string("anything", "else");
   const some = module.get_option<number>("limit");
@@ -101,7 +102,7 @@ function helper(module: Module): void {
   same<typeof raw, unknown>(true);
 }
 
-/** A default function beside its options, as a module file has them. */
+/** A default function next to its options, as in a module file. */
 const options = { limit: { type: "integer", default: 1, describe: "…" } } as const satisfies OptionDeclarations;
 function load(module: Module<typeof options>): void {
   const limit = module.get_option("limit");
@@ -111,7 +112,7 @@ function load(module: Module<typeof options>): void {
   helper(module);
 }
 
-/** Without declarations nothing is known, and nothing refused. */
+/** Without declarations, every option has the type unknown, and no name is refused. */
 const open = defineModule({ load: (module) => helper(module) });
 
 createHost({

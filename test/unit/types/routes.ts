@@ -1,5 +1,5 @@
 /**
- * Checked by the compiler alone: which route tables it takes, and which it refuses (each
+ * Checked by the compiler only: the route tables that it accepts, and those that it refuses (each
  * `@ts-expect-error`).
  */
 import type {
@@ -18,8 +18,8 @@ type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 
 const same = <A, B>(_same: Same<A, B>): void => undefined;
 
 export function takes(module: Module): void {
-  // Event and wildcard argument are inferred under every form of key; answers may be values, at
-  // once or later.
+  // Event and wildcard argument are inferred for every form of key. Results may be values or
+  // promises.
   module.provides("http", {
     route: {
       GET: "text",
@@ -41,7 +41,7 @@ export function takes(module: Module): void {
     default_path: "/",
   });
 
-  // Under `WS` the event can be accepted.
+  // Under `WS` the event has `accept`.
   module.provides("http", {
     route: {
       WS: (event) => void event.accept().send("hello"),
@@ -52,13 +52,14 @@ export function takes(module: Module): void {
   const socket: WebSocketHandler = (event) => void event.accept();
   module.provides("http", { route: { "WS /x": socket } });
 
-  // A handler of either form fits everywhere; one for wildcards only under these.
+  // A handler with both arguments fits every key, and one that needs the wildcard argument fits
+  // only wildcard keys.
   const shared: Handler = (event, path) => path ?? event.request.path;
   const wildcard: WildcardHandler = (_event, path) => path.length;
   const exact: ExactHandler = (event) => event.request.path;
   module.provides("http", { route: { "GET /x": shared, "GET /x/*": shared, "PUT /x/*": wildcard, "PUT /x": exact } });
 
-  // Tables put together while the module runs.
+  // Tables that are built while the module runs.
   const table: RouteTable = { "GET /": exact, "GET /list/*": shared };
   for (const name of ["a", "b"]) table[`GET /${name}`] = shared;
   module.provides("http", { route: table });
@@ -70,7 +71,7 @@ export function takes(module: Module): void {
   const key: RouteKey = "DELETE /x/*";
   module.provides("http", { route: { [key]: shared } });
 
-  // Other kinds take what they take.
+  // Other kinds accept their own items.
   module.provides("net", { name: "gopher", default_ports: [70], onconnect: (socket) => socket.end() });
   module.provides("shelf", { books: 3 });
   const kind: string = "shelf";

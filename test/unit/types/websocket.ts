@@ -1,6 +1,6 @@
 /**
- * Checked by the compiler alone: what handlers of routes with the method `WS` get, and what others
- * do not.
+ * Checked by the compiler only: the event that handlers of routes with the method `WS` get, and
+ * that others do not get.
  */
 import type { HttpEvent, Module, WebSocketConnection, WebSocketEvent, WebSocketHandler } from "modhost/types";
 
@@ -27,7 +27,7 @@ export function takes(module: Module): void {
       "WS /shared": shared,
       "WS /shared/*": shared,
       "WS /gone": 410,
-      // A handler that decides for requests of every kind.
+      // A handler for requests of every kind.
       "WS /any": (event: HttpEvent) => (event.request.secure ? undefined : 403),
     },
     websocket: { origins: "*", protocols: ["a"], max_message_bytes: 1, compression: false },

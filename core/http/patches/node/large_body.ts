@@ -238,7 +238,7 @@ class Connection {
     if (!framing.isOver && this.#request?.complete === true) {
       // Bytes after the body would be taken for a part of it.
       if (own !== undefined) releaseReadBuffer(own);
-      this.#socket.destroy(new Error("The body ended where its framing does not"));
+      this.#socket.destroy(new Error("The body ended at another byte than its framing says"));
       return false;
     }
     const found = framing.contents(read);

@@ -10,14 +10,14 @@ export const keyOption = {
   "key-file": {
     type: "string",
     value: "FILE",
-    help: "File whose content encrypts it; default: the option backup_key_file",
+    help: "File with the key for encryption; default: the option backup_key_file",
   },
 } as const satisfies Record<string, CommandOption>;
 
 /** Returns the destination and the key that the arguments name. A folder becomes absolute. */
 export function named({ args, options, cwd }: CommandContext): BackendSettings {
   const [to, ...more] = args;
-  if (more.length > 0) throw new UsageError(`One place is named, not ${args.join(" and ")}`);
+  if (more.length > 0) throw new UsageError(`Name one destination, not ${args.join(" and ")}`);
   const key = textOf(options, "key-file");
   return {
     ...(to === undefined ? {} : { to: isObjectStore(to) ? to : resolve(cwd, to) }),
@@ -52,7 +52,7 @@ async function configOf({ configPath: path, cwd, env, stderr }: CommandContext):
   } catch (error) {
     if (path === undefined || !ModhostError.is(error) || error.code !== "CONFIG_NOT_FOUND") throw error;
     const file = resolve(cwd, path);
-    stderr.write(`modhost: There is no config file ${file}: options come from the environment alone\n`);
+    stderr.write(`modhost: There is no config file ${file}: options come only from the environment\n`);
     return loadConfig({ search: false, cwd: dirname(file), env });
   }
 }
@@ -67,7 +67,7 @@ export function textOf(options: CommandContext["options"], name: string): string
 /** Calls `work` with a signal that Ctrl+C and SIGTERM abort. */
 export async function untilStopped<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();
-  const end = () => stop.abort(new Error("It was stopped before its end"));
+  const end = () => stop.abort(new Error("It was interrupted"));
   const signals = ["SIGINT", "SIGTERM"] as const;
   for (const signal of signals) process.on(signal, end);
   try {

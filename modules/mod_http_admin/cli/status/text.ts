@@ -39,13 +39,13 @@ function summary(status: ServerStatus, metrics: Partial<Figures> | undefined): s
     ["config", status.config ?? "none"],
     ["data", status.data_path],
     ["ports", ports.join(", ") || "none"],
-    ["dashboard", dashboardUrls(addresses).join(", ") || "none: see the options admin_port and admin_https_port"],
+    ["dashboard", dashboardUrls(addresses).join(", ") || "none: set the options admin_port or admin_https_port"],
     ["modules", countedStates(modules)],
     ["connections", String(status.connections)],
     ...(status.processes === undefined
       ? []
-      : [["further processes", status.processes.map(({ number, pid }) => `${number} (pid ${pid})`).join(", ")]]),
-    ["requests", `${status.requests.length} being answered${rateText(metrics)}`],
+      : [["other processes", status.processes.map(({ number, pid }) => `${number} (pid ${pid})`).join(", ")]]),
+    ["requests", `${status.requests.length} in progress${rateText(metrics)}`],
     ...(metrics?.rss === undefined ? [] : [["load", loadText(metrics)]]),
   ];
 }
@@ -103,7 +103,7 @@ function requestLines(requests: readonly string[], title: (text: string) => stri
   const more = requests.length - MAX_SHOWN_REQUESTS;
   return [
     "",
-    title("Being answered, the oldest first:"),
+    title("Requests in progress, the oldest first:"),
     ...requests.slice(0, MAX_SHOWN_REQUESTS).map((request) => `  ${printable(request)}`),
     ...(more > 0 ? [`  and ${more} more`] : []),
   ];

@@ -55,7 +55,7 @@ export async function watchStatus(context: CommandContext, socket: string): Prom
         if (!isUnanswered(error) && !left.aborted) throw error;
       }
       if (left.aborted) break;
-      note = `No server answers since ${clock()}: it is looked for every second`;
+      note = `No server has responded since ${clock()}: trying again every second`;
       while (!(await isThere(statusNow)) && !left.aborted) {
         shower.show(seen, note, true);
         await sleep(RETRY_MS, undefined, { signal: left }).catch(() => undefined);
@@ -80,7 +80,7 @@ async function isThere(statusNow: () => Promise<unknown>): Promise<boolean> {
 }
 
 function restartText(before: ServerStatus, now: ServerStatus): string {
-  return `The server was started again: process ${before.pid} has gone, ${now.pid} serves, seen at ${clock()}`;
+  return `The server was restarted: process ${before.pid} has ended, process ${now.pid} serves, seen at ${clock()}`;
 }
 
 const clock = () => new Date().toTimeString().slice(0, 8);

@@ -57,9 +57,9 @@ export default function Audit() {
     { name: "by", title: "By", cell: (/** @type {any} */ row) => `${row.by}${row.via ? ` through ${row.via}` : ""}` },
     { name: "at", title: "When", class: "fit", cell: (/** @type {any} */ row) => html`<${Ago} time=${row.at} />` },
   ];
-  const actions = html`<${Search} value=${what} onInput=${setWhat} label="Change" /><${Search} value=${by} onInput=${setBy} label="By whom" />
+  const actions = html`<${Search} value=${what} onInput=${setWhat} label="Change" /><${Search} value=${by} onInput=${setBy} label="Requester" />
     <${Choice} label="Result" value=${result} onChange=${setResult} choices=${results} />`;
-  const empty = load.isBusy ? null : html`<${Empty} title="No change like that is recorded." />`;
+  const empty = load.isBusy ? null : html`<${Empty} title="No recorded change matches." />`;
   return html`<${Page} title="Audit" lead="Every change of this server, the latest first" actions=${actions}>
     <${Problem} error=${load.error} />
     <${Table} label="Changes" rows=${page.changes} rowKey=${(/** @type {any} */ row) => row.id} columns=${columns} onOpen=${setShown} empty=${empty} />

@@ -11,7 +11,7 @@ function toneOf(expires) {
 }
 
 /** @type {Record<string, string>} */
-const sources = { file: "From a file", "self-signed": "Made by the server", acme: "From an authority (ACME)" };
+const sources = { file: "From a file", "self-signed": "Created by the server", acme: "From an authority (ACME)" };
 
 const columns = [
   {
@@ -38,7 +38,7 @@ const columns = [
     title: "Renewal",
     cell: (/** @type {any} */ { order }) =>
       order &&
-      html`next try <${Ago} time=${order.next_try} />${order.error && html`<br /><span class="bad-text">${order.failures} failed: ${order.error}</span>`}`,
+      html`next attempt <${Ago} time=${order.next_try} />${order.error && html`<br /><span class="bad-text">${order.failures} failed: ${order.error}</span>`}`,
   },
   {
     name: "fingerprint",
@@ -50,7 +50,7 @@ const columns = [
 
 export default function Certificates() {
   const status = useApi("/status", { every: 30_000 });
-  const empty = html`<${Empty} title="Nothing is served over TLS."><p>The options <code>https_ports</code>, <code>certificates</code> and <code>acme</code> say what is.</p><//>`;
+  const empty = html`<${Empty} title="Nothing is served over TLS."><p>Set the options <code>https_ports</code>, <code>certificates</code> and <code>acme_hosts</code> to change that.</p><//>`;
   return html`<${Page} title="Certificates">
     <${Load} of=${status}>${(/** @type {any} */ { certificates }) => html`<${Table} label="Certificates" rows=${certificates} rowKey=${(/** @type {any} */ row) => row.name} sortBy="expires" columns=${columns} empty=${empty} />`}<//>
   <//>`;

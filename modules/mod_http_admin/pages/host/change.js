@@ -3,7 +3,7 @@ import { html } from "htm/preact";
 import { ApiError, Dialog } from "modhost/admin";
 
 /**
- * Returns what the record of a change says about its failure.
+ * Returns the message about a failed change, and the position of the error in the source.
  * @param {unknown} error
  * @returns {{ message: string, place?: { file: string, line: number, text?: string } }}
  */
@@ -18,7 +18,7 @@ export function failureOf(error) {
 export function ChangeFailure({ title, failure, onClose }) {
   const { message, place: location } = failure;
   return html`<${Dialog} title=${title} onClose=${onClose}>
-    <p>The one that was running goes on.</p>
+    <p>The previous instance keeps running.</p>
     <p class="note">${message}</p>
     ${location && html`<p><code>${location.file}:${location.line}</code></p>${location.text && html`<pre>${location.text}</pre>`}`}
   <//>`;

@@ -38,8 +38,8 @@ const sources = {
 /** @type {readonly (readonly [string, string])[]} */
 const choices = [
   ["", "All options"],
-  ["set", "Those that are set"],
-  ["waiting", "Those that wait for a start"],
+  ["set", "Options that are set"],
+  ["waiting", "Options that wait for a start"],
 ];
 
 /** @param {{ rest: string }} props */
@@ -62,7 +62,7 @@ function Options() {
           isShown(row, which) && `${row.name} ${row.describe ?? ""}`.toLowerCase().includes(search.toLowerCase()),
       );
       return html`<${Table} label="Options" rows=${rows} rowKey=${(/** @type {any} */ row) => row.name} sortBy="name" columns=${columns} onOpen=${setShown}
-        empty=${html`<${Empty} title="No option like that." />`} />`;
+        empty=${html`<${Empty} title="No option matches." />`} />`;
     }}<//>
     ${shown && html`<${Option} option=${shown} onClose=${() => setShown(undefined)} />`}
   <//>`;
@@ -106,7 +106,7 @@ const columns = [
 function Option({ option, onClose }) {
   const { name, describe, type, value, source, variable, applies, hosts, values, owner } = option;
   return html`<${Dialog} title=${name} onClose=${onClose} wide>
-    <p>${describe ?? "No module that is loaded declares it: a misspelling, or an option of a module that is not loaded."}</p>
+    <p>${describe ?? "No loaded module declares this option. The name is misspelt, or its module is not loaded."}</p>
     <dl class="facts">
       <dt>Value</dt><dd>${value === undefined ? "not set" : html`<code>${value}</code>`} (${sources[source]})</dd>
       ${option.default !== undefined && html`<dt>Default</dt><dd><code>${option.default}</code></dd>`}
@@ -161,11 +161,11 @@ function Editor() {
           <${Button} disabled=${!isChanged} onClick=${() => {
             setText(data.text);
             setCheck(undefined);
-          }}>Undo my changes<//>
+          }}>Discard my changes<//>
         </div>`
       }
       <${Problem} error=${checkAction.error} />
-      ${failure && html`<${Notice} tone="bad"><p><strong>Not applied: what was in force goes on.</strong> ${failure.message}</p><//>`}
+      ${failure && html`<${Notice} tone="bad"><p><strong>Not applied. The previous configuration stays in force.</strong> ${failure.message}</p><//>`}
       ${check && html`<${Checked} check=${check} />`}
     `}<//>
   <//>`;
@@ -174,7 +174,7 @@ function Editor() {
 /** @param {{ check: any }} props */
 function Checked({ check: { faults, warnings, plan } }) {
   if (faults.length > 0)
-    return html`<${Section} title="This cannot be applied"><${Faults} faults=${faults} tone="bad" /><//>`;
+    return html`<${Section} title="This text cannot be applied"><${Faults} faults=${faults} tone="bad" /><//>`;
   return html`<${Section} title="This would change"><${Faults} faults=${warnings} tone="warn" /><${Plan} plan=${plan} /><//>`;
 }
 

@@ -54,8 +54,8 @@ export default function Log() {
   const actions = html`<${Search} value=${text} onInput=${setText} label="Text" />
     <${Search} value=${module} onInput=${setModule} label="Module" />
     <${Choice} label="Level" value=${level} onChange=${setLevel} choices=${choices} />
-    <${Button} aria-pressed=${tail.isPaused} onClick=${() => tail.setPaused(!tail.isPaused)}>${tail.isPaused ? "Go on" : "Pause"}<//>`;
-  const empty = html`<${Empty} title="No line like that among the latest."><p>New ones show here as they are written.</p><//>`;
+    <${Button} aria-pressed=${tail.isPaused} onClick=${() => tail.setPaused(!tail.isPaused)}>${tail.isPaused ? "Resume" : "Pause"}<//>`;
+  const empty = html`<${Empty} title="None of the latest lines matches."><p>New lines appear here as they are written.</p><//>`;
   return html`<${Page} title="Log" lead="The latest first; values of secret options are never shown" actions=${actions}>
     <${Problem} error=${tail.past.error} retry=${tail.past.reload} />
     <${Table} label="Log" rows=${tail.values.toReversed()} rowKey=${(/** @type {any} */ row) => String(row.n)} columns=${columns} empty=${empty} />

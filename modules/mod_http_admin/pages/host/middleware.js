@@ -7,14 +7,14 @@ import { Ago, compact, duration, Empty, Link, Load, Page, Section, size, useApi 
 
 export default function Middleware() {
   const layers = useApi("/middleware", { every: 5000 });
-  return html`<${Page} title="Middleware" lead="What requests go through before they reach apps, the outermost first">
+  return html`<${Page} title="Middleware" lead="The layers that requests pass before they reach apps, the outermost first">
     <${Load} of=${layers}>${(/** @type {any[]} */ all) =>
       all.length === 0 ? empty : all.map((layer, at) => html`<${Layer} key=${at} layer=${layer} />`)}<//>
   <//>`;
 }
 
-const empty = html`<${Empty} title="Nothing stands before the apps.">
-  <p>The module <code>http_guard</code> lets in only who may, by address, password, token or rate. <code>http_compress</code> compresses answers.</p>
+const empty = html`<${Empty} title="No middleware runs before the apps.">
+  <p>The module <code>http_guard</code> checks requests by address, password, token or rate. <code>http_compress</code> compresses responses.</p>
 <//>`;
 
 /** @param {{ layer: any }} props */
@@ -39,9 +39,9 @@ const Facts = ({ facts }) =>
 function countsOf({ requests, answered, failed, time, counts }) {
   return [
     ["Requests", compact(requests)],
-    ...(answered > 0 ? [/** @type {const} */ (["Answered by itself", compact(answered)])] : []),
+    ...(answered > 0 ? [/** @type {const} */ (["Responded itself", compact(answered)])] : []),
     ...(failed > 0 ? [/** @type {const} */ (["Failed", html`<span class="bad-text">${compact(failed)}</span>`])] : []),
-    ...(requests > 0 ? [/** @type {const} */ (["Time each", duration(time / requests)])] : []),
+    ...(requests > 0 ? [/** @type {const} */ (["Time per request", duration(time / requests)])] : []),
     ...counts.map((/** @type {any} */ { title, value, unit, last }) => [
       title,
       html`${unit === "bytes" ? size(value) : compact(value)}${last !== undefined && html`<span class="soft">, <${Ago} time=${last} /></span>`}`,

@@ -42,7 +42,7 @@ function List({ modules }) {
     <${Load} of=${modules}>${(/** @type {any[]} */ all) => {
       const rows = all.filter(({ name, note = "" }) => `${name} ${note}`.toLowerCase().includes(search.toLowerCase()));
       return html`<${Table} label="Modules" rows=${rows} rowKey=${keyOf} sortBy="name" columns=${columns}
-        empty=${html`<${Empty} title=${search === "" ? "No module is loaded." : "No module has that in its name."} />`} />`;
+        empty=${html`<${Empty} title=${search === "" ? "No module is loaded." : "No module name matches."} />`} />`;
     }}<//>
   <//>`;
 }
@@ -106,13 +106,13 @@ function One({ name, modules }) {
     ${
       isLeaving &&
       html`<${Confirm} title=${`Unload ${name}?`} confirm="Unload" danger onConfirm=${unload} onClose=${() => setLeaving(false)}>
-        <p>Requests that it is answering are finished first. Modules that depend on it are unloaded, too.</p>
+        <p>Its open requests are finished first. Modules that depend on it are unloaded, too.</p>
       <//>`
     }
     <${Load} of=${modules}>${(/** @type {any[]} */ all) => {
       const own = all.filter((each) => each.name === name);
       if (own.length === 0)
-        return html`<${Empty} title="It is not loaded."><p>Load it again from the list of modules.</p><//>`;
+        return html`<${Empty} title="This module is not loaded."><p>Load it again from the list of modules.</p><//>`;
       return own.map((each) => html`<${Instance} key=${each.host} of=${each} all=${all} />`);
     }}<//>
   <//>`;
@@ -126,17 +126,17 @@ function Instance({ of, all }) {
     names.length === 0
       ? "none"
       : [...new Set(names)].map((each) => html`<${Link} to=${`modules/${each}`}>${each}<//> `);
-  const held = Object.entries(holds);
+  const owned = Object.entries(holds);
   return html`<${Section} title=${host === "*" ? "State" : `On ${host}`}>
     <dl class="facts">
       <dt>State</dt><dd><${Badge} tone=${tones[status]}>${status}<//></dd>
       ${note && html`<dt>Note</dt><dd class="note">${note}</dd>`}
       ${quarantine && html`<dt>In quarantine</dt><dd>since <${Ago} time=${quarantine.since * 1000} />${quarantine.next_try && html`, tried again <${Ago} time=${quarantine.next_try * 1000} />`}; <em>Reload</em> tries it now</dd>`}
-      <dt>File</dt><dd>${file ? html`<code>${file}</code>` : "given by the program"}</dd>
+      <dt>File</dt><dd>${file ? html`<code>${file}</code>` : "passed by the program"}</dd>
       <dt>Depends on</dt><dd>${links(depends)}</dd>
       <dt>Needed by</dt><dd>${links(dependants)}</dd>
-      <dt>Owns</dt><dd>${held.length === 0 ? "nothing" : held.map(([kind, many]) => `${many} ${kind}`).join(", ")}</dd>
-      <dt>Log</dt><dd><${Link} to="log" query=${{ module: name }}>Its latest lines<//></dd>
+      <dt>Owns</dt><dd>${owned.length === 0 ? "nothing" : owned.map(([kind, many]) => `${many} ${kind}`).join(", ")}</dd>
+      <dt>Log</dt><dd><${Link} to="log" query=${{ module: name }}>Latest lines<//></dd>
     </dl>
   <//>`;
 }

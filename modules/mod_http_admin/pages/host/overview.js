@@ -31,21 +31,21 @@ export default function Overview() {
   const [isLeaving, setLeaving] = useState(false);
   const restart = async () => {
     await post("/takeover");
-    toast("A new process goes on.");
+    toast("A new process has taken over.");
   };
   const actions = html`<${Button} onClick=${() => setLeaving(true)}>Restart<//>`;
   return html`<${Page} title="Overview" lead=${status.data && html`modhost ${status.data.version}, process ${status.data.pid}, started <${Ago} time=${status.data.started} />`} actions=${actions}>
     ${
       isLeaving &&
       html`<${Confirm} title="Restart the server?" confirm="Restart" onConfirm=${restart} onClose=${() => setLeaving(false)}>
-        <p>A new process reads the configuration and loads everything, then takes over: requests that are open are finished, and no new one is refused. If it cannot start, this one goes on.</p>
+        <p>A new process reads the configuration and loads everything, then takes over. Open requests are finished, and no new one is refused. If the new process cannot start, this one keeps serving.</p>
       <//>`
     }
     <${Load} of=${status}>${(/** @type {any} */ data) => html`<${Warnings} status=${data} /><${LiveMetrics} status=${data} /><${Modules} status=${data} /><${Addresses} status=${data} />`}<//>
   <//>`;
 }
 
-/** Warnings that the section on modules shows in more detail. */
+/** Warnings that the section about modules shows in more detail. */
 const ofModule = /^The module \S+ is /;
 
 /** @param {{ status: any }} props */
@@ -92,7 +92,7 @@ function Modules({ status }) {
     (/** @type {any} */ { status: state }) => state === "failed" || state === "quarantined",
   );
   if (bad.length === 0) {
-    return html`<${Section} title="Modules"><p>${count(status.modules.length)} modules are loaded, and none has failed. <${Link} to="modules">See them<//></p><//>`;
+    return html`<${Section} title="Modules"><p>${count(status.modules.length)} modules are loaded, and none has failed. <${Link} to="modules">Show them<//></p><//>`;
   }
   return html`<${Section} title="Modules">
     ${bad.map(
@@ -105,7 +105,7 @@ function Modules({ status }) {
 
 /** @param {{ status: any }} props */
 function Addresses({ status }) {
-  const empty = html`<${Empty} title="The server listens nowhere."><p>The options <code>http_ports</code> and <code>https_ports</code> say where.</p><//>`;
+  const empty = html`<${Empty} title="The server listens on no port."><p>The options <code>http_ports</code> and <code>https_ports</code> set its ports.</p><//>`;
   return html`<div class="columns">
     <${Section} title="Listening">
       <${Table} label="Addresses" rows=${status.addresses} rowKey=${(/** @type {any} */ row) => `${row.service} ${row.address} ${row.port}`} empty=${empty}

@@ -6,14 +6,14 @@ import { Badge } from "modhost/admin";
 const actions = {
   load: "is loaded",
   unload: "is unloaded",
-  exchange: "is exchanged for a new instance",
-  tell: "hears of it and goes on",
+  exchange: "is replaced by a new instance",
+  tell: "is notified and keeps running",
   retry: "is tried again",
 };
 
 /** @param {{ plan: any }} props */
 export function Plan({ plan }) {
-  if (plan.isEmpty) return html`<p>Nothing differs from what is in force.</p>`;
+  if (plan.isEmpty) return html`<p>Nothing differs from the current configuration.</p>`;
   const { options, hosts, modules, ports, certificates, waiting } = plan;
   const shown = (/** @type {string | undefined} */ value) =>
     value === undefined ? "not set" : html`<code>${value}</code>`;
@@ -24,7 +24,7 @@ export function Plan({ plan }) {
     ${hosts.removed.map((/** @type {string} */ host) => html`<li>The host ${host} is removed</li>`)}
     ${modules.map((/** @type {any} */ each) => html`<li>The module ${each.module}${at(each.host)} ${actions[each.action] ?? each.action} <span class="soft">(${each.because.join(", ")})</span></li>`)}
     ${ports.map((/** @type {any} */ each) => html`<li>${each.service} ${each.action === "open" ? "opens" : "closes"} port ${each.port} of ${each.address}</li>`)}
-    ${certificates.map((/** @type {string} */ name) => html`<li>The certificate of ${name === "*" ? "every other name" : name} is another</li>`)}
+    ${certificates.map((/** @type {string} */ name) => html`<li>The certificate of ${name === "*" ? "every other name" : name} changes</li>`)}
     ${waiting.length > 0 && html`<li>Waits for the next start: ${waiting.map((/** @type {string} */ name) => html`<code>${name}</code> `)}</li>`}
   </ul>`;
 }

@@ -77,9 +77,9 @@ export default function Requests() {
   });
   const actions = html`<${Search} value=${path} onInput=${setPath} label="Part of the path" />
     <${Choice} label="Status" value=${status} onChange=${setStatus} choices=${classes} />
-    <${Button} aria-pressed=${tail.isPaused} onClick=${() => tail.setPaused(!tail.isPaused)}>${tail.isPaused ? "Go on" : "Pause"}<//>`;
-  const empty = html`<${Empty} title=${path === "" && status === "" ? "No request yet." : "No request like that among the latest."}><p>New ones show here as they are answered.</p><//>`;
-  return html`<${Page} title="Requests" lead="The latest first; query strings are never kept" actions=${actions}>
+    <${Button} aria-pressed=${tail.isPaused} onClick=${() => tail.setPaused(!tail.isPaused)}>${tail.isPaused ? "Resume" : "Pause"}<//>`;
+  const empty = html`<${Empty} title=${path === "" && status === "" ? "No request yet." : "None of the latest requests matches."}><p>New requests appear here when they have finished.</p><//>`;
+  return html`<${Page} title="Requests" lead="The latest first, without query strings" actions=${actions}>
     <${Problem} error=${tail.past.error} retry=${tail.past.reload} />
     <${Table} label="Requests" rows=${tail.values.toReversed()} rowKey=${(/** @type {any} */ row) => row.id} columns=${columns} empty=${empty} />
   <//>`;

@@ -32,7 +32,7 @@ export default function Routes() {
   const [module] = useQuery("module");
   const [route] = useQuery("route");
   if (route !== "") return html`<${One} module=${module} route=${route} />`;
-  return html`<${Page} title="Routes" lead="The last hour, a sample each ten seconds"><${Traffic} /><${RouteMetrics} /><${Explain} /><//>`;
+  return html`<${Page} title="Routes" lead="The last hour, with a sample every ten seconds"><${Traffic} /><${RouteMetrics} /><${Explain} /><//>`;
 }
 
 /** @param {any} value */
@@ -110,8 +110,8 @@ function RouteMetrics() {
   return html`<${Section} title="By route" actions=${html`<${Search} value=${search} onInput=${setSearch} label="Search routes" />`}>
     <${Load} of=${metrics}>${(/** @type {any[]} */ all) => {
       const rows = all.filter(({ route, module }) => `${route} ${module}`.toLowerCase().includes(search.toLowerCase()));
-      const empty = html`<${Empty} title=${all.length === 0 ? "No request within the last hour." : "No route has that in its name."}>
-        ${all.length === 0 && html`<p>Ask for something, for example with <code>curl</code>, and it shows here.</p>`}
+      const empty = html`<${Empty} title=${all.length === 0 ? "No request in the last hour." : "No route matches."}>
+        ${all.length === 0 && html`<p>Send a request, for example with <code>curl</code>, and it appears here.</p>`}
       <//>`;
       return html`<${Table} label="Routes" rows=${rows} rowKey=${(/** @type {any} */ row) => `${row.module} ${row.route}`} sortBy="hour" descending columns=${columns} empty=${empty} />`;
     }}<//>
@@ -149,7 +149,7 @@ function Explain() {
     event.preventDefault();
     void ask.start();
   };
-  return html`<${Section} title="What would answer?">
+  return html`<${Section} title="Which route would serve a request?">
     <form class="row" onSubmit=${submit}>
       <${Choice} label="Method" value=${method} onChange=${setMethod} choices=${methods} />
       <${TextField} label="Path" value=${path} onInput=${setPath} />
@@ -160,17 +160,17 @@ function Explain() {
       found &&
       html`${
         found.claimants.length > 0 &&
-        html`<p>Asked first whether they take it, mostly by its host: ${found.claimants.map((/** @type {any} */ { app }) => app).join(", ")}.</p>`
+        html`<p>These apps may claim the request first, mostly by its host: ${found.claimants.map((/** @type {any} */ { app }) => app).join(", ")}.</p>`
       }${
         found.middleware.length > 0 &&
-        html`<p>First it goes through <${Link} to="middleware">middleware<//>: ${found.middleware.map((/** @type {any} */ { name }) => name).join(", ")}.</p>`
+        html`<p>The request first passes <${Link} to="middleware">middleware<//>: ${found.middleware.map((/** @type {any} */ { name }) => name).join(", ")}.</p>`
       }
       ${
         found.candidates.length > 0 &&
-        html`<p>These are asked, in this order, until one answers:</p>
+        html`<p>These routes are tried in this order, until one responds:</p>
         <ol class="plain">${found.candidates.map((/** @type {any} */ each) => html`<li><code>${each.method} ${each.path}</code> of the module <${Link} to=${`modules/${each.module}`}>${each.module}<//></li>`)}</ol>`
       }
-      <p>If none does, the answer is ${found.status}: ${found.reason}</p>`
+      <p>If none responds, the status is ${found.status}: ${found.reason}</p>`
     }
   <//>`;
 }

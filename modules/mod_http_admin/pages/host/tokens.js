@@ -32,13 +32,13 @@ export default function Tokens() {
     toast(`The token ${leaving.name} was revoked.`);
     await tokens.reload();
   };
-  const empty = html`<${Empty} title="There are no tokens."><p>Programs and people on other machines need one. What is asked on this machine needs none.</p><//>`;
+  const empty = html`<${Empty} title="There are no tokens."><p>Programs and people on other machines need a token. Requests from this machine do not.</p><//>`;
   return html`<${Page} title="Tokens" actions=${html`<${Button} kind="primary" onClick=${() => setMaking(true)}>New token<//>`}>
     ${isMaking && html`<${NewToken} onMade=${tokens.reload} onClose=${() => setMaking(false)} />`}
     ${
       leaving &&
       html`<${Confirm} title=${`Revoke ${leaving.name}?`} confirm="Revoke" danger onConfirm=${revoke} onClose=${() => setLeaving(undefined)}>
-        <p>What is open with it is cut, and whoever uses it is refused from then on. It cannot be brought back.</p>
+        <p>Its open requests are cut, and later ones are refused. This cannot be undone.</p>
       <//>`
     }
     <${Load} of=${tokens}>${(/** @type {any[]} */ rows) => html`<${Table} label="Tokens" rows=${rows} rowKey=${(/** @type {any} */ row) => row.id} sortBy="name" columns=${columnsWith(setLeaving)} empty=${empty} />`}<//>
@@ -66,7 +66,7 @@ function columnsWith(revoke) {
     {
       name: "expires",
       title: "Expires",
-      cell: (/** @type {any} */ row) => (row.expires ? html`<${Ago} time=${row.expires} />` : "when revoked"),
+      cell: (/** @type {any} */ row) => (row.expires ? html`<${Ago} time=${row.expires} />` : "never"),
     },
     {
       name: "limits",
@@ -114,8 +114,8 @@ function NewToken({ onMade, onClose }) {
     await onMade();
   });
   if (secret !== "") {
-    return html`<${Dialog} title=${`The token ${fields.name}`} onClose=${onClose} actions=${html`<${Button} kind="primary" onClick=${onClose}>I have it<//>`}>
-      <${Notice} tone="warn">This is the only time that it is shown.<//>
+    return html`<${Dialog} title=${`The token ${fields.name}`} onClose=${onClose} actions=${html`<${Button} kind="primary" onClick=${onClose}>I have saved it<//>`}>
+      <${Notice} tone="warn">This is the only time that the secret is shown.<//>
       <p><${Copy} text=${secret} /></p>
     <//>`;
   }
@@ -124,17 +124,17 @@ function NewToken({ onMade, onClose }) {
     void make.start();
   };
   const actions = html`<${Button} onClick=${onClose}>Cancel<//>
-    <${Button} kind="primary" type="submit" form="new-token" isBusy=${make.isBusy}>Make it<//>`;
+    <${Button} kind="primary" type="submit" form="new-token" isBusy=${make.isBusy}>Create<//>`;
   return html`<${Dialog} title="New token" onClose=${onClose} actions=${actions}>
     <form id="new-token" onSubmit=${submit}>
-      <${TextField} label="Name" value=${fields.name} onInput=${set("name")} hint="As it stands in lists, logs and records" autofocus />
-      <${TextField} label="Opens" value=${fields.scopes} onInput=${set("scopes")} hint="With commas between, such as app:chat, admin:read" />
+      <${TextField} label="Name" value=${fields.name} onInput=${set("name")} hint="Its name in lists, logs and records" autofocus />
+      <${TextField} label="Scopes" value=${fields.scopes} onInput=${set("scopes")} hint="Separated by commas, such as app:chat, admin:read" />
       <details>
         <summary>All forms</summary>
         <dl class="facts">${forms.map((/** @type {any} */ { form, help }) => html`<dt>${form}</dt><dd>${help}</dd>`)}</dl>
       </details>
-      <${TextField} label="Expires" value=${fields.expires} onInput=${set("expires")} hint="30d, 12h or a date; empty: when it is revoked" />
-      <${TextField} label="Rate" value=${fields.rate} onInput=${set("rate")} hint="Requests in a time, such as 10/s or 600/m; empty: no limit" />
+      <${TextField} label="Expires" value=${fields.expires} onInput=${set("expires")} hint="30d, 12h or a date; empty: never" />
+      <${TextField} label="Rate" value=${fields.rate} onInput=${set("rate")} hint="Maximum rate of requests, such as 10/s or 600/m; empty: no limit" />
       <${Problem} error=${make.error} />
     </form>
   <//>`;

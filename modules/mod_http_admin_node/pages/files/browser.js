@@ -78,7 +78,7 @@ function Folder({ path, list }) {
         const rows = data.entries.filter((/** @type {any} */ { name }) =>
           name.toLowerCase().includes(search.toLowerCase()),
         );
-        const empty = html`<${Empty} title=${search === "" ? "This folder is empty." : "Nothing here has that in its name."}><p>Drop files or folders here, or choose them above.</p><//>`;
+        const empty = html`<${Empty} title=${search === "" ? "This folder is empty." : "No name matches."}><p>Drop files or folders here, or choose them above.</p><//>`;
         return html`<p class="soft" role="status">${count(data.total)} ${data.total === 1 ? "entry" : "entries"}${data.entries.length < data.total ? `, ${count(data.entries.length)} loaded` : ""}${data.cid ? html`, <${Link} to="explore" query=${{ path: data.cid }}><code>${shortened(data.cid)}</code><//>` : ""}</p>
           <${Table} label="Files" rows=${rows} rowKey=${(/** @type {any} */ row) => row.name} columns=${columnsWith(path, chosen, toggle, setDialog)} empty=${empty} />`;
       }}<//>
@@ -104,7 +104,7 @@ function Chosen({ paths, onDialog, onClear }) {
     <${Button} onClick=${() => onDialog({ kind: "move", paths })}>Move<//>
     <${Button} onClick=${() => onDialog({ kind: "copy", paths })}>Copy<//>
     <${Button} kind="danger" onClick=${() => onDialog({ kind: "remove", paths })}>Remove<//>
-    <${Button} kind="quiet" onClick=${onClear}>Choose none<//>
+    <${Button} kind="quiet" onClick=${onClear}>Clear selection<//>
   </span><//>`;
 }
 

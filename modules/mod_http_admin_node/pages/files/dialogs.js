@@ -56,7 +56,7 @@ function NewFolder({ folder, onDone, onClose }) {
     await post("/node/files/mkdir", { path: within(folder, name.trim()), parents: true });
     await onDone();
   };
-  return html`<${Confirm} title="New folder" confirm="Make it" onConfirm=${make} onClose=${onClose}><${TextField} label="Name" value=${name} onInput=${setName} autofocus /><//>`;
+  return html`<${Confirm} title="New folder" confirm="Create" onConfirm=${make} onClose=${onClose}><${TextField} label="Name" value=${name} onInput=${setName} autofocus /><//>`;
 }
 
 /** @param {DialogProps} props */
@@ -66,7 +66,7 @@ function Import({ folder, onDone, onClose }) {
   const bring = async () => {
     const to = within(folder, name.trim() || nameOf(cid.trim()));
     await post("/node/files/import", { cid: cid.trim(), to });
-    toast(`It is at ${to}. Its content is fetched as it is read; pin it to fetch all.`);
+    toast(`Added at ${to}. Its content is fetched when it is read; pin it to fetch everything.`);
     await onDone();
   };
   return html`<${Confirm} title="Import by CID" confirm="Import" onConfirm=${bring} onClose=${onClose}>
@@ -108,7 +108,7 @@ function Remove({ of: { paths }, onDone, onClose }) {
     await onDone();
   };
   return html`<${Confirm} title=${paths.length === 1 ? `Remove ${printable(nameOf(paths[0]))}?` : `Remove ${paths.length} entries?`} confirm="Remove" danger onConfirm=${remove} onClose=${onClose}>
-    <p>Folders go with all that is in them. Blocks stay until garbage is collected, and longer where a pin keeps them.</p>
+    <p>Folders are removed with their contents. The blocks stay until the next garbage collection, and longer if they are pinned.</p>
   <//>`;
 }
 
@@ -118,10 +118,10 @@ function Publish({ of: { entry }, onClose }) {
   const [key, setKey] = useState("self");
   const publish = async () => {
     const { name } = await post("/node/names/publish", { path: `/ipfs/${entry.cid}`, key, allow_offline: true });
-    toast(`/ipns/${name} leads to it now.`);
+    toast(`/ipns/${name} now leads to it.`);
   };
   return html`<${Confirm} title=${`Publish ${printable(entry.name)}`} confirm="Publish" onConfirm=${publish} onClose=${onClose}>
-    <p>The name of a key leads to what is published under it last: it stays the same when the content is another.</p>
+    <p>The name of a key leads to the path that was published last. The name stays the same when the content changes.</p>
     <${Choice} label="Key" value=${key} onChange=${setKey} choices=${(keys.data ?? []).map((/** @type {any} */ { name, value }) => [name, value ? `${name}, now ${shortened(value)}` : name])} />
     <${Problem} error=${keys.error} />
   <//>`;
@@ -141,7 +141,7 @@ function More({ of: { path, entry }, onClose, onDialog }) {
   const open = (/** @type {string} */ kind) => () => onDialog?.({ kind, path, paths: [path] });
   const pin = async () => {
     await post("/node/pins", { path: `/ipfs/${entry.cid}`, name: entry.name });
-    toast("It is being pinned.", "plain");
+    toast("The pinning has begun.", "plain");
     onClose();
   };
   return html`<${Dialog} title=${printable(entry.name)} onClose=${onClose}>
@@ -150,7 +150,7 @@ function More({ of: { path, entry }, onClose, onDialog }) {
       <dt>Path</dt><dd><${Copy} text=${`/ipfs/${entry.cid}`} /></dd>
       <dt>Link</dt><dd><${Copy} text=${linkFor(entry)} /></dd>
       <dt>Size</dt><dd>${size(entry.size)}</dd>
-      <dt>Here</dt><dd>${entry.is_here ? "its first block is on this machine" : "not yet: it is fetched when it is read"}</dd>
+      <dt>Here</dt><dd>${entry.is_here ? "the first block is on this machine" : "not yet: it is fetched when it is read"}</dd>
     </dl>
     <div class="actions">
       <${Button} onClick=${open("rename")}>Rename<//><${Button} onClick=${open("move")}>Move<//><${Button} onClick=${open("copy")}>Copy<//>

@@ -71,5 +71,5 @@ function Text({ path, bytes }) {
     return () => own.abort();
   }, [path]);
   if (text === undefined) return html`<p class="loading" role="status">Loading…</p>`;
-  return html`<pre dir="auto">${text}</pre>${bytes > MAX_TEXT && html`<${Notice}>These are the first ${size(MAX_TEXT)} of it.<//>`}`;
+  return html`<pre dir="auto">${text}</pre>${bytes > MAX_TEXT && html`<${Notice}>Only the first ${size(MAX_TEXT)} are shown.<//>`}`;
 }

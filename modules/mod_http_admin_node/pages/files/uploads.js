@@ -7,7 +7,7 @@ import { addressOf, Button, count, duration, Meter, pageKey, printable, rate, Se
 import { useEffect, useRef, useState } from "preact/hooks";
 import { within } from "./paths.js";
 
-/** @typedef {{ file: File, name: string }} Chosen `name`: with the folders that it is in */
+/** @typedef {{ file: File, name: string }} Chosen `name`: the name with its folders */
 /**
  * @typedef {{ id: number, path: string, file: File, state: "waiting" | "running" | "done" |
  * "failed" | "cancelled", sent: number, error?: string, xhr?: XMLHttpRequest }} Upload
@@ -56,7 +56,7 @@ export async function filesOf(input) {
   return chosen;
 }
 
-/** @param {() => Promise<void>} onDone after each that is done, and at the end */
+/** @param {() => Promise<void>} onDone is called after each finished upload, and at the end */
 export function useUploads(onDone) {
   const all = useRef(/** @type {Upload[]} */ ([]));
   const samples = useRef(/** @type {[number, number][]} */ ([]));

@@ -38,16 +38,16 @@ export default function Bitswap() {
         ["Received", size(data.data_received)],
         ["Sent", size(data.data_sent)],
         ["Received twice", `${compact(data.duplicate_blocks)} (${size(data.duplicate_data)})`],
-        ["To be announced", compact(data.provide_queue)],
+        ["Announcements pending", compact(data.provide_queue)],
       ];
       return html`<${Offline} online=${data.online} />
         <dl class="figures">${shown.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
         <${Section} title=${`Wanted (${count(data.wants)})`}>
-          ${data.wantlist.length === 0 ? html`<${Empty} title="The node waits for no block." />` : html`<ul class="plain">${data.wantlist.slice(0, 100).map((/** @type {string} */ cid) => html`<li key=${cid}><${Cid} cid=${cid} /></li>`)}</ul>`}
+          ${data.wantlist.length === 0 ? html`<${Empty} title="No block is wanted." />` : html`<ul class="plain">${data.wantlist.slice(0, 100).map((/** @type {string} */ cid) => html`<li key=${cid}><${Cid} cid=${cid} /></li>`)}</ul>`}
           ${data.wants > 100 && html`<p class="soft">and ${count(data.wants - 100)} more</p>`}
         <//>
         <${Section} title=${`Ledgers (${count(data.partners)} peers)`}>
-          <${Table} label="Ledgers" rows=${data.ledgers} rowKey=${(/** @type {any} */ row) => row.peer} sortBy="exchanged" descending columns=${columns} empty=${html`<${Empty} title="Nothing was exchanged yet." />`} />
+          <${Table} label="Ledgers" rows=${data.ledgers} rowKey=${(/** @type {any} */ row) => row.peer} sortBy="exchanged" descending columns=${columns} empty=${html`<${Empty} title="No blocks have been exchanged yet." />`} />
         <//>`;
     }}<//>
   <//>`;

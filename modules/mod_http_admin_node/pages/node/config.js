@@ -23,8 +23,8 @@ const applies = { live: "at once", start: "at the next start", none: "never: thi
 /** @type {readonly (readonly [string, string])[]} */
 const choices = [
   ["", "All keys"],
-  ["set", "Other than in a new repo"],
-  ["waiting", "Those that wait for a start"],
+  ["set", "Keys changed from the default"],
+  ["waiting", "Keys that wait for a start"],
 ];
 
 export default function Config() {
@@ -42,8 +42,8 @@ export default function Config() {
         if (which === "waiting" && !waits.has(row.key)) return false;
         return `${row.key} ${row.help}`.toLowerCase().includes(search.toLowerCase());
       });
-      return html`${waiting.length > 0 && html`<${Notice} tone="warn"><p>Written, and not in force yet: ${waiting.map((/** @type {any} */ each) => html`<code>${each.key}</code>${each.reason ? ` (${each.reason})` : ""} `)}</p><//>`}
-        <${Table} label="Keys of the config" rows=${rows} rowKey=${(/** @type {any} */ row) => row.key} columns=${columns} onOpen=${setKey} empty=${html`<${Empty} title="No key like that." />`} />`;
+      return html`${waiting.length > 0 && html`<${Notice} tone="warn"><p>Saved, but not in force yet: ${waiting.map((/** @type {any} */ each) => html`<code>${each.key}</code>${each.reason ? ` (${each.reason})` : ""} `)}</p><//>`}
+        <${Table} label="Keys of the config" rows=${rows} rowKey=${(/** @type {any} */ row) => row.key} columns=${columns} onOpen=${setKey} empty=${html`<${Empty} title="No key matches." />`} />`;
     }}<//>
   <//>`;
 }
@@ -81,7 +81,7 @@ function Edit({ of, onDone, onClose }) {
     toast(
       set.is_in_force
         ? `${of.key} is in force.`
-        : `${of.key} is written. ${set.reason ?? "It waits for the next start."}`,
+        : `${of.key} is saved. ${set.reason ?? "It waits for the next start."}`,
       set.is_in_force ? "good" : "warn",
     );
     await onDone();
@@ -89,7 +89,7 @@ function Edit({ of, onDone, onClose }) {
   const facts = html`<p>${of.help}</p>
     <dl class="facts"><dt>Type</dt><dd>${of.type}</dd>${of.default !== undefined && html`<dt>In a new repo</dt><dd><code>${of.default}</code></dd>`}<dt>A change applies</dt><dd>${applies[of.applies]}</dd></dl>`;
   if (of.is_secret)
-    return html`<${Dialog} title=${of.key} onClose=${onClose}>${facts}<p>It is a secret: it is neither shown nor set here.</p><//>`;
+    return html`<${Dialog} title=${of.key} onClose=${onClose}>${facts}<p>This key is a secret. It can be neither shown nor set here.</p><//>`;
   return html`<${Confirm} title=${of.key} confirm="Set" onConfirm=${save} onClose=${onClose}>${facts}
     <textarea class="code small" aria-label=${`Value of ${of.key}, as JSON`} spellcheck=${false} value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)}></textarea>
     <p class="soft">As JSON: <code>"text"</code>, <code>true</code>, <code>["a", "b"]</code></p>

@@ -36,7 +36,7 @@ export function Jobs({ kind }) {
   if (jobs.length === 0) return null;
   return html`<${Section} title="Jobs">
     <${Table} label="Jobs" rows=${jobs.slice(0, 20)} rowKey=${(/** @type {any} */ job) => job.id} columns=${columns} />
-    ${jobs.some(({ state }) => state === "running") && html`<p class="soft">A job goes on when you leave this page. Reloading the module http_admin_node, or node, ends it.</p>`}
+    ${jobs.some(({ state }) => state === "running") && html`<p class="soft">A job continues when you leave this page. Reloading the module http_admin_node, or node, ends it.</p>`}
   <//>`;
 }
 

@@ -86,7 +86,7 @@ function NewKey({ onDone, onClose }) {
     await post("/node/keys", { name: name.trim(), type });
     await onDone();
   };
-  return html`<${Confirm} title="New key" confirm="Make it" onConfirm=${make} onClose=${onClose}>
+  return html`<${Confirm} title="New key" confirm="Create" onConfirm=${make} onClose=${onClose}>
     <${TextField} label="Name" value=${name} onInput=${setName} autofocus /><${Choice} label="Type" value=${type} onChange=${setType} choices=${types} />
   <//>`;
 }
@@ -121,12 +121,12 @@ function Publish({ of, onDone, onClose }) {
       lifetime,
       allow_offline: true,
     });
-    toast(`${of.name} leads to ${value} now.`);
+    toast(`${of.name} now leads to ${value}.`);
     await onDone();
   };
   return html`<${Confirm} title=${`Publish under ${of.name}`} confirm="Publish" onConfirm=${publish} onClose=${onClose}>
     <${TextField} label="CID or path" value=${path} onInput=${setPath} autofocus />
-    <${TextField} label="Good for" value=${lifetime} onInput=${setLifetime} hint="The node publishes it again while it runs" />
+    <${TextField} label="Valid for" value=${lifetime} onInput=${setLifetime} hint="The node publishes it again while it runs" />
   <//>`;
 }
 
@@ -147,7 +147,7 @@ function Remove({ of, onDone, onClose }) {
     await onDone();
   };
   return html`<${Confirm} title=${`Remove ${of.name}?`} confirm="Remove" danger onConfirm=${remove} onClose=${onClose}>
-    <p>Nobody can publish under its name again without the key. Export it first if you may need it.</p>
+    <p>Publishing under its name then needs a copy of the key. Export the key first if you may need it.</p>
   <//>`;
 }
 
@@ -163,7 +163,7 @@ function Export({ of, onClose }) {
     URL.revokeObjectURL(link.href);
   };
   return html`<${Confirm} title=${`Export ${of.name}?`} confirm="Export" onConfirm=${save} onClose=${onClose}>
-    <p>The file is the private key: whoever has it can publish under this name.</p>
+    <p>The file contains the private key. Everybody who has it can publish under this name.</p>
   <//>`;
 }
 

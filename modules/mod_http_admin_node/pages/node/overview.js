@@ -90,7 +90,7 @@ function Repo({ repo, path, onChange }) {
     ${
       dialog === "verify" &&
       html`<${Confirm} title="Verify the repo?" confirm="Verify" onConfirm=${begin} onClose=${() => setDialog("")}>
-        <p>Every block is read and its digest compared. It takes as long as reading the whole repo; the node goes on meanwhile.</p>
+        <p>Every block is read, and its hash is checked. This takes as long as reading the whole repo. The node keeps running meanwhile.</p>
       <//>`
     }
   <//>`;

@@ -38,7 +38,7 @@ export default function Peers() {
       const rows = data.peers.filter((/** @type {any} */ { id, address, agent }) =>
         `${id} ${address} ${agent}`.toLowerCase().includes(search.toLowerCase()),
       );
-      const empty = html`<${Empty} title=${search === "" ? "No peer is connected." : "No peer has that in its id, address or agent."} />`;
+      const empty = html`<${Empty} title=${search === "" ? "No peer is connected." : "No id, address or agent matches."} />`;
       return html`<${Offline} online=${data.online} />
         <${Table} label="Peers" rows=${rows} rowKey=${(/** @type {any} */ row) => `${row.id} ${row.address}`} sortBy="opened" columns=${columns} onOpen=${setShown} empty=${empty} />`;
     }}<//>
@@ -102,7 +102,7 @@ function Connect({ onDone, onClose }) {
     await onDone();
   };
   return html`<${Confirm} title="Connect to a peer" confirm="Connect" onConfirm=${connect} onClose=${onClose}>
-    <${TextField} label="Address" value=${address} onInput=${setAddress} hint="Such as /ip4/192.0.2.7/tcp/4001/p2p/12D3Koo…, or /p2p/12D3Koo… alone to have it found" autofocus />
+    <${TextField} label="Address" value=${address} onInput=${setAddress} hint="Such as /ip4/192.0.2.7/tcp/4001/p2p/12D3Koo…, or /p2p/12D3Koo… if the node should find the address" autofocus />
   <//>`;
 }
 
@@ -117,12 +117,12 @@ function Peer({ peer, onDone, onClose }) {
   };
   const actions = html`<${Button} kind="danger" onClick=${() => setLeaving(true)}>Disconnect<//><${Button} onClick=${onClose}>Close<//>`;
   if (isLeaving)
-    return html`<${Confirm} title="Disconnect this peer?" confirm="Disconnect" danger onConfirm=${leave} onClose=${() => setLeaving(false)}><p><code>${peer.id}</code></p><p>It may connect again by itself.</p><//>`;
+    return html`<${Confirm} title="Disconnect this peer?" confirm="Disconnect" danger onConfirm=${leave} onClose=${() => setLeaving(false)}><p><code>${peer.id}</code></p><p>The peer may connect again.</p><//>`;
   return html`<${Dialog} title="Peer" onClose=${onClose} actions=${actions} wide>
     <dl class="facts">
       <dt>Id</dt><dd><${Copy} text=${peer.id} /></dd>
       <dt>Address</dt><dd><${Copy} text=${peer.address} /></dd>
-      <dt>Agent</dt><dd><bdi>${printable(peer.agent) || "not told yet"}</bdi></dd>
+      <dt>Agent</dt><dd><bdi>${printable(peer.agent) || "not known yet"}</bdi></dd>
       <dt>Transport</dt><dd>${peer.transport}, ${peer.direction}</dd>
       <dt>Latency</dt><dd>${duration(peer.latency) || "not measured"}</dd>
       <dt>Connected</dt><dd><${Ago} time=${peer.opened} /></dd>

@@ -52,7 +52,7 @@ export default function Pins() {
     ${dialog?.kind === "remove" && html`<${Remove} pin=${dialog.pin} onDone=${done} onClose=${close} />`}
     <${Jobs} kind="pin" />
     <${Load} of=${pins}>${(/** @type {any} */ { total, pins: rows }) => {
-      const empty = html`<${Empty} title=${search === "" && type === "" ? "Nothing is pinned." : "No pin like that."}><p>What is neither pinned nor in Files goes with the next garbage collection.</p><//>`;
+      const empty = html`<${Empty} title=${search === "" && type === "" ? "Nothing is pinned." : "No pin matches."}><p>The next garbage collection removes blocks that are neither pinned nor in Files.</p><//>`;
       return html`<${Table} label="Pins" rows=${rows} rowKey=${(/** @type {any} */ row) => row.cid} columns=${columnsWith(setDialog)} empty=${empty} />
         <${Pager} label="Pages of pins" size=${PAGE} total=${total} offset=${Number(offset)} onMove=${(/** @type {number} */ to) => setOffset(String(to))} />`;
     }}<//>
@@ -83,11 +83,11 @@ function Add({ onClose }) {
   const [name, setName] = useState("");
   const add = async () => {
     await post("/node/pins", { path: path.trim(), name: name.trim() || undefined });
-    toast("It is being fetched and pinned.", "plain");
+    toast("The fetching and pinning has begun.", "plain");
   };
   return html`<${Confirm} title="Pin" confirm="Pin" onConfirm=${add} onClose=${onClose}>
     <${TextField} label="CID or path" value=${path} onInput=${setPath} hint="Such as bafy…, /ipfs/bafy…/a/b or /ipns/example.org" autofocus />
-    <${TextField} label="Name" value=${name} onInput=${setName} hint="For you to find it again; may stay empty" />
+    <${TextField} label="Name" value=${name} onInput=${setName} hint="For people, so that they can find the pin; optional" />
   <//>`;
 }
 
@@ -107,11 +107,11 @@ function Rename({ pin, onDone, onClose }) {
 function Remove({ pin, onDone, onClose }) {
   const remove = async () => {
     await post(`/node/pins/${pin.cid}/remove`);
-    toast("It is no longer pinned.");
+    toast("The pin was removed.");
     await onDone();
   };
   return html`<${Confirm} title="Remove the pin?" confirm="Remove" danger onConfirm=${remove} onClose=${onClose}>
     <p>${pin.name && html`<strong>${printable(pin.name)}</strong> `}<code>${pin.cid}</code></p>
-    <p>Its blocks stay until garbage is collected, and longer where something else keeps them.</p>
+    <p>Its blocks stay until the next garbage collection, and longer if another pin or file contains them.</p>
   <//>`;
 }

@@ -28,7 +28,7 @@ const tones = { pinned: "good", failed: "bad" };
 const statuses = [
   ["queued,pinning,pinned,failed", "Any status"],
   ["pinned", "Pinned"],
-  ["queued,pinning", "Under way"],
+  ["queued,pinning", "In progress"],
   ["failed", "Failed"],
 ];
 
@@ -40,7 +40,7 @@ export default function Remote() {
   return html`<${Page} title="Remote pins" actions=${html`<${Button} onClick=${() => setDialog("service")}>Add a service<//>`}>
     ${dialog === "service" && html`<${AddService} onDone=${services.reload} onClose=${close} />`}
     <${Load} of=${services}>${(/** @type {any[]} */ all) => {
-      const empty = html`<${Empty} title="No pinning service is set up."><p>A service keeps content on machines of its own. You need its address and a key.</p><//>`;
+      const empty = html`<${Empty} title="No pinning service is set up."><p>A service stores content on its own machines. You need its address and a key.</p><//>`;
       const chosen = all.find((each) => each.service === service) ?? all[0];
       return html`<${Table} label="Services" rows=${all} rowKey=${(/** @type {any} */ row) => row.service} columns=${columnsWith(services.reload)} onOpen=${(/** @type {any} */ row) => setService(row.service)} empty=${empty} />
         ${chosen && html`<${Pins} key=${chosen.service} service=${chosen.service} onChange=${services.reload} />`}`;
@@ -62,7 +62,7 @@ function columnsWith(reload) {
       name: "endpoint",
       title: "Address",
       cell: (/** @type {any} */ row) =>
-        html`<code>${printable(row.endpoint)}</code> ${row.is_valid === false && html`<${Badge} tone="bad">does not answer<//>`}`,
+        html`<code>${printable(row.endpoint)}</code> ${row.is_valid === false && html`<${Badge} tone="bad">does not respond<//>`}`,
     },
     ...["queued", "pinning", "pinned", "failed"].map(number),
     {
@@ -82,7 +82,7 @@ function RemoveService({ service, onDone }) {
     await onDone();
   };
   return html`<${Button} kind="quiet" onClick=${() => setOpen(true)} aria-label=${`Forget ${service}`}>Forget<//>
-    ${isOpen && html`<${Confirm} title=${`Forget ${service}?`} confirm="Forget" danger onConfirm=${remove} onClose=${() => setOpen(false)}><p>Its address and key are removed from the config. What it has pinned stays pinned there.</p><//>`}`;
+    ${isOpen && html`<${Confirm} title=${`Forget ${service}?`} confirm="Forget" danger onConfirm=${remove} onClose=${() => setOpen(false)}><p>Its address and key are removed from the configuration. Its pins stay at the service.</p><//>`}`;
 }
 
 /** @param {{ onDone: () => Promise<void>, onClose: () => void }} props */
@@ -112,10 +112,10 @@ function Pins({ service, onChange }) {
   };
   const remove = async () => {
     await post(`${path}/remove`, { cid: dialog.cid, status });
-    toast("It was removed there.");
+    toast("The pin was removed from the service.");
     await done();
   };
-  const actions = html`<${Choice} label="Status" value=${status} onChange=${setStatus} choices=${statuses} /><${Button} onClick=${() => setDialog({ isNew: true })}>Pin there<//>`;
+  const actions = html`<${Choice} label="Status" value=${status} onChange=${setStatus} choices=${statuses} /><${Button} onClick=${() => setDialog({ isNew: true })}>Pin at the service<//>`;
   const columns = [
     { name: "cid", title: "CID", cell: (/** @type {any} */ row) => html`<${Cid} cid=${row.cid} />` },
     { name: "name", title: "Name", cell: (/** @type {any} */ row) => html`<bdi>${printable(row.name)}</bdi>` },
@@ -136,10 +136,10 @@ function Pins({ service, onChange }) {
   ];
   return html`<${Section} title=${`Pins at ${service}`} actions=${actions}>
     ${dialog?.isNew && html`<${AddPin} path=${path} onDone=${done} onClose=${() => setDialog(undefined)} />`}
-    ${dialog?.cid && html`<${Confirm} title="Remove it there?" confirm="Remove" danger onConfirm=${remove} onClose=${() => setDialog(undefined)}><p><code>${dialog.cid}</code></p><//>`}
+    ${dialog?.cid && html`<${Confirm} title="Remove the pin from the service?" confirm="Remove" danger onConfirm=${remove} onClose=${() => setDialog(undefined)}><p><code>${dialog.cid}</code></p><//>`}
     <${Load} of=${pins}>${(/** @type {any} */ page) => html`
-      <${Table} label=${`Pins at ${service}`} rows=${page.pins} rowKey=${(/** @type {any} */ row) => `${row.cid} ${row.name} ${row.status}`} columns=${columns} empty=${html`<${Empty} title="No pin like that there." />`} />
-      ${page.has_more && html`<${Notice}>There are more than are shown.<//>`}
+      <${Table} label=${`Pins at ${service}`} rows=${page.pins} rowKey=${(/** @type {any} */ row) => `${row.cid} ${row.name} ${row.status}`} columns=${columns} empty=${html`<${Empty} title="No pin matches." />`} />
+      ${page.has_more && html`<${Notice}>Only the first pins are shown.<//>`}
     `}<//>
   <//>`;
 }
@@ -152,8 +152,8 @@ function AddPin({ path, onDone, onClose }) {
     await post(path, { path: what.trim(), name: name.trim() || undefined });
     await onDone();
   };
-  return html`<${Confirm} title="Pin there" confirm="Pin" onConfirm=${add} onClose=${onClose}>
+  return html`<${Confirm} title="Pin at the service" confirm="Pin" onConfirm=${add} onClose=${onClose}>
     <${TextField} label="CID or path" value=${what} onInput=${setWhat} autofocus />
-    <${TextField} label="Name" value=${name} onInput=${setName} hint="May stay empty" />
+    <${TextField} label="Name" value=${name} onInput=${setName} hint="Optional" />
   <//>`;
 }

@@ -31,10 +31,10 @@ export function SharedStore() {
     <dl class="facts">
       ${engines.map(
         (/** @type {any} */ engine) => html`<dt key=${engine.kind}>${names[/** @type {"objects"} */ (engine.kind)]}</dt>
-          <dd><code>${engine.place}</code> <${Badge} tone=${engine.problem === undefined ? "good" : "bad"}>${engine.problem === undefined ? "reached" : "away"}<//>${engine.problem !== undefined && html` ${engine.problem}`}</dd>`,
+          <dd><code>${engine.place}</code> <${Badge} tone=${engine.problem === undefined ? "good" : "bad"}>${engine.problem === undefined ? "connected" : "not reachable"}<//>${engine.problem !== undefined && html` ${engine.problem}`}</dd>`,
       )}
       <dt>Waiting</dt><dd>${size(waiting.size)} of blocks, ${count(waiting.changes)} changes</dd>
-      <dt>Commits</dt><dd>${count(commits.count)}, for ${count(commits.calls)} changes${commits.sessions_lost > 0 && `; shut out ${count(commits.sessions_lost)} times`}</dd>
+      <dt>Commits</dt><dd>${count(commits.count)}, for ${count(commits.calls)} changes${commits.sessions_lost > 0 && `; session lost ${count(commits.sessions_lost)} times`}</dd>
       <dt>Last removal</dt><dd>${last_gc === undefined ? "none since the start" : html`<${Ago} time=${last_gc.time} />${last_gc.removed === undefined ? ", led by another host" : `, ${count(last_gc.removed)} blocks`}`}</dd>
       <dt>Cache</dt><dd>${size(cache.size)} of ${size(cache.limit)}${reads > 0 && `, of which ${percent(cache.hits / reads)} of all blocks were read`}</dd>
     </dl>

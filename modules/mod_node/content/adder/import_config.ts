@@ -9,7 +9,7 @@ import { quote } from "../../util/go/text.ts";
 import { parseSize } from "../../util/size.ts";
 import { isFanout, SHARD_WIDTH } from "../unixfs/shard.ts";
 import { type ShardLimits, type SizeEstimate, sizeEstimates } from "../unixfs/sharding.ts";
-import type { AddOptions } from "./settings.ts";
+import type { UnixfsAddOptions } from "./settings.ts";
 
 const chunkers = /^(buzhash|size-0*[1-9]\d*|rabin(-0*[1-9]\d*){3})$/;
 const DEFAULT_THRESHOLD = "256KiB";
@@ -74,7 +74,7 @@ export function shardingBySize(config: ConfigValues): SizeSharding {
 }
 
 type ConfiguredOptions = Pick<
-  AddOptions,
+  UnixfsAddOptions,
   "chunker" | "cidVersion" | "hash" | "rawLeaves" | "trickle" | "maxFileLinks" | "mode" | "mtime"
 >;
 

@@ -13,7 +13,7 @@ import { isFanout } from "../unixfs/shard.ts";
 import type { Sharding } from "../unixfs/sharding.ts";
 
 /** Undefined stands for an option that was not given. */
-export interface AddOptions {
+export interface UnixfsAddOptions {
   readonly chunker?: string | undefined;
   readonly cidVersion?: number | undefined;
   /** Name of a hash function, in any letter case. */
@@ -56,7 +56,7 @@ const MIN_FILE_LINKS = 2;
  * @throws NodeError for options that exclude each other. An invalid chunker fails at the first file
  * instead.
  */
-export function addSettings(options: AddOptions): AddSettings {
+export function addSettings(options: UnixfsAddOptions): AddSettings {
   const { inline = false, inlineLimit = 32, maxInline = Number.POSITIVE_INFINITY, nocopy = false } = options;
   if (inline && inlineLimit > maxInline) {
     throw failure("OPTION_INVALID", {
@@ -94,7 +94,12 @@ export function addSettings(options: AddOptions): AddSettings {
   };
 }
 
-function factsIn({ mode, mtime, preserveMode, preserveMtime }: AddOptions): Pick<AddSettings, "facts" | "preserve"> {
+function factsIn({
+  mode,
+  mtime,
+  preserveMode,
+  preserveMtime,
+}: UnixfsAddOptions): Pick<AddSettings, "facts" | "preserve"> {
   const preserves = preserveMode === true || preserveMtime === true;
   return {
     facts: mode === undefined && mtime === undefined ? undefined : { mode, mtime },
@@ -135,7 +140,7 @@ function versionOf(given: number | undefined, hash: HashFunction): 0 | 1 {
   return 1;
 }
 
-function lazily({ chunker = "", maxChunk, names }: AddOptions): () => Chunker {
+function lazily({ chunker = "", maxChunk, names }: UnixfsAddOptions): () => Chunker {
   let make: (() => Chunker) | undefined;
   return () => {
     make ??= parseChunker(chunker, maxChunk, names);

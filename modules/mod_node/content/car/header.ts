@@ -1,8 +1,9 @@
 /** The header of an archive ("CARv1 specification"): its roots and its version. */
 import type { CID } from "multiformats/cid";
 import { CborReader, type CborToken } from "../../formats/dag_cbor/reader.ts";
-import { encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
+import type { Value } from "../../formats/dag_cbor/value.ts";
 import { linkCid, tokenText } from "../../formats/dag_cbor/visit.ts";
+import { encodeCbor } from "../../formats/dag_cbor/write.ts";
 import { ITEMS_PER_STEP, inSlices, type Steps } from "../../util/async/steps.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";

@@ -87,7 +87,7 @@ export class LeaseBudget {
 
 const sharedBudget = new LeaseBudget();
 
-export interface LeaseOptions {
+export interface BlockLeaseOptions {
   /** Returns a piece, or a block, that is no longer used. */
   readonly release: (piece: Uint8Array) => void;
   /** Called when waiting for the client or for room begins, and when it ends. */
@@ -109,7 +109,7 @@ export class BlockLeases {
   #onTaken: (() => void) | undefined;
   #isOver = false;
 
-  constructor({ release, waiting = () => undefined, budget = sharedBudget }: LeaseOptions) {
+  constructor({ release, waiting = () => undefined, budget = sharedBudget }: BlockLeaseOptions) {
     this.#release = release;
     this.#waiting = waiting;
     this.#budget = budget;

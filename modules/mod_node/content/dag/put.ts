@@ -2,7 +2,8 @@
 
 import { dagCbor, dagJson, dagPb, multicodecNamed, raw } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
-import { canonicalCborSteps, decodeCborSteps, encodeCborSteps, type Value } from "../../formats/dag_cbor/value.ts";
+import { decodeCborSteps, type Value } from "../../formats/dag_cbor/value.ts";
+import { canonicalCborSteps, encodeCborSteps } from "../../formats/dag_cbor/write.ts";
 import { readPbJson } from "../../formats/dag_json/dag_pb_json.ts";
 import { readDagJsonSteps, readJsonSteps } from "../../formats/dag_json/read.ts";
 import { writeDagJsonSteps } from "../../formats/dag_json/write.ts";

@@ -5,7 +5,8 @@
 import type { Steps } from "../../util/async/steps.ts";
 import { failure } from "../../util/errors.ts";
 import { cbor, dagCbor, dagJose, dagJson, dagPb, json, multicodecName, raw } from "../cid/codecs.ts";
-import { decodeCborSteps, encodeCborSteps, encodePlainCborSteps, type Value } from "../dag_cbor/value.ts";
+import { decodeCborSteps, type Value } from "../dag_cbor/value.ts";
+import { encodeCborSteps, encodePlainCborSteps } from "../dag_cbor/write.ts";
 import { readDagJsonSteps, readPlainJsonSteps } from "../dag_json/read.ts";
 import { writeDagJsonSteps, writePlainJsonSteps } from "../dag_json/write.ts";
 import { decodeDagPb, encodeDagPb } from "../dag_pb/pb_object.ts";

@@ -7,7 +7,8 @@ import { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
 import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
-import { decodeCborSteps, encodeCborSteps, type Value, type ValueMap } from "../dag_cbor/value.ts";
+import { decodeCborSteps, type Value, type ValueMap } from "../dag_cbor/value.ts";
+import { encodeCborSteps } from "../dag_cbor/write.ts";
 
 type Convert = (value: Value, name: string) => Value;
 type Fields = Readonly<Record<string, Convert>>;

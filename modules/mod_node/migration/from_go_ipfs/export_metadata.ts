@@ -9,7 +9,7 @@ import type { CID } from "multiformats/cid";
 import { rootKey } from "../../content/mfs/journal.ts";
 import { PIN_NAMES, type PinMode, pinPrefix } from "../../content/pins/pins.ts";
 import { parseCid } from "../../formats/cid/text.ts";
-import { encodeCbor } from "../../formats/dag_cbor/value.ts";
+import { encodeCbor } from "../../formats/dag_cbor/write.ts";
 import { encodeReference } from "../../storage/filestore/reference.ts";
 import { ReferenceStore } from "../../storage/filestore/reference_store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";

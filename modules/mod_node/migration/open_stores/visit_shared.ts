@@ -16,7 +16,7 @@ import { failure } from "../../util/errors.ts";
 import { openSharedStores, type SharedStores, withPassword } from "./open_shared.ts";
 import { unfinishedMigrations } from "./unfinished.ts";
 
-export interface SharedStoreFigures {
+export interface SharedStoreStat {
   readonly segments: number;
   readonly blocks: number;
   /** Size of the segments in the object store. */
@@ -32,7 +32,7 @@ export interface SharedStoreFigures {
 }
 
 export interface SharedStoreVisit {
-  stat(): Promise<SharedStoreFigures>;
+  stat(): Promise<SharedStoreStat>;
   /**
    * Yields missing and damaged segments. With `read`, it also compares every block with its hash.
    */

@@ -2,7 +2,8 @@
  * Encodes and decodes IPNS records, as the IPNS record specification defines: protobuf, which
  * repeats the fields as DAG-CBOR.
  */
-import { decodeCbor, encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
+import { decodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
+import { encodeCbor } from "../../formats/dag_cbor/write.ts";
 import { FieldReader, fieldLength, wireBytes, wireVarint } from "../../formats/protobuf/fields.ts";
 import { writeVarint } from "../../formats/protobuf/varint.ts";
 import { failure } from "../../util/errors.ts";

@@ -34,13 +34,12 @@ export interface ListedStore {
 export async function requirePair(objects: ObjectStore, { store, isNew }: ListedStore): Promise<void> {
   const path = `${objects.name}${KEY}`;
   let stored = await readWhole(objects, KEY);
-  if (stored === undefined && !isNew) throw failure("OBJECTS_MISSING", { place: path, store });
+  if (stored === undefined && !isNew) throw failure("OBJECTS_MISSING", { path, store });
   if (stored === undefined) {
     if ((await objects.putNew(KEY, Buffer.from(store))) !== "different") return;
     // Another store created the object first.
     stored = await readWhole(objects, KEY);
   }
   const found = String(Buffer.from(stored ?? []));
-  if (found.trim() !== store)
-    throw failure("OBJECTS_OF_OTHER_STORE", { place: path, store, found: found.slice(0, 64) });
+  if (found.trim() !== store) throw failure("OBJECTS_OF_OTHER_STORE", { path, store, found: found.slice(0, 64) });
 }

@@ -32,7 +32,7 @@ export const callFailures = {
   OFFLINE_COMMAND: "this command must be run in online mode. Try running 'ipfs daemon' first",
   /** The node is offline, and the call does not allow that. */
   OFFLINE_NOT_ALLOWED: "{reason}",
-  PEER_NOT_ASKED: `'ipfs id' currently cannot query information on remote
+  PEER_NOT_QUERIED: `'ipfs id' currently cannot query information on remote
 peers without a running daemon; we are working to fix this.
 In the meantime, if you want to query remote peers using 'ipfs id',
 please run the daemon:

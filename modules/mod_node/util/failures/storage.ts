@@ -104,9 +104,9 @@ export const storageFailures = {
   SCHEMA_IN_USE:
     "schema {schema} of the database has version {version}, and this program upgrades it to version {own} when no host uses it: stop {hosts}",
   OBJECTS_MISSING:
-    "{place} is missing, so this address has none of the objects of this store: correct the bucket or prefix, or restore the objects. If only this object is missing, write {store} into it",
+    "{path} is missing, so this address has none of the objects of this store: correct the bucket or prefix, or restore the objects. If only this object is missing, write {store} into it",
   OBJECTS_OF_OTHER_STORE:
-    "{place} says {found}: the objects there belong to another store than the database does ({store}). Correct the prefix, or the database and schema, or give a new store a prefix of its own",
+    "{path} says {found}: the objects there belong to another store than the database does ({store}). Correct the prefix, or the database and schema, or give a new store a prefix of its own",
   /** The object store lacks a required property. */
   OBJECT_STORE_UNFIT: "{reason}",
   /** The object store responded with an error, or not as requested. */

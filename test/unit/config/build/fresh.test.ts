@@ -1,4 +1,4 @@
-/** `config/build/fresh.mjs`, and that what tests start is what it builds. */
+/** `config/build/fresh.mjs`, and that started tests run what it builds. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { rm, utimes } from "node:fs/promises";
@@ -23,7 +23,7 @@ const settings = {
   "config/build/tsconfig.build.json": "{}",
 };
 
-test("dist/ is stale when a source is changed, added, renamed or removed, whatever the times of files, and not otherwise", async (t) => {
+test("dist/ is stale if a source was changed, added, renamed or removed, whatever the times of files, and otherwise fresh", async (t) => {
   const sources = { "core/a.ts": "1", "modules/c/d.ts": "", "modules/c/pages/e.css": "", "config/build/build.mjs": "" };
   const folder = await folderOf(t, { ...settings, ...sources });
   const built = (declarations: boolean) =>
@@ -51,7 +51,7 @@ test("dist/ is stale when a source is changed, added, renamed or removed, whatev
   assert.equal(isFresh(folder), true);
 });
 
-test("a build without declarations is stale for those who need declarations", async (t) => {
+test("a build without declarations is stale if declarations are needed", async (t) => {
   const folder = await folderOf(t, { ...settings, "core/a.ts": "", "modules/a.ts": "", "config/build/a.mjs": "" });
   await write(folder, {
     [join("dist", RECORD)]: JSON.stringify({ digest: digestOf(folder), declarations: false }),
@@ -71,7 +71,7 @@ require("node:module").registerHooks({
 process.on("exit", () => console.error("SPY " + JSON.stringify(loaded)));
 `;
 
-test("the program that tests start runs nothing from the sources, with all its modules", async (t) => {
+test("the program that tests start loads no source, with all its modules", async (t) => {
   const folder = await folderOf(t, { "spy.cjs": SPY });
   const args = [`--require=${join(folder, "spy.cjs")}`, ...wordsOf(launcher), "check"];
   const { stderr } = await promisify(execFile)(process.execPath, args, { cwd: folder });

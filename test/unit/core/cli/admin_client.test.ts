@@ -1,4 +1,4 @@
-/** What commands learn of the server at an admin socket. */
+/** The client of the Admin API that commands use: how it finds out whether a server runs. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { NoServerError, StuckServerError, statusOf } from "#core/cli/index.ts";
 
-/** A socket whose server does this with each connection. */
+/** Creates a socket whose server calls `connected` for each connection. */
 async function socketAt(t: TestContext, connected: (socket: Socket) => void): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-client-"));
   const path = join(folder, "admin.sock");
@@ -23,8 +23,8 @@ async function socketAt(t: TestContext, connected: (socket: Socket) => void): Pr
   return path;
 }
 
-describe("how a server is", () => {
-  test("is not waited for without end where the server takes the call and answers nothing", async (t) => {
+describe("the status of a server", () => {
+  test("is an error after a limited time if the server accepts the call and does not respond", async (t) => {
     const path = await socketAt(t, () => undefined);
     await assert.rejects(statusOf(path, { within: 50 }), (error: Error) => {
       assert.ok(error instanceof StuckServerError);
@@ -33,14 +33,14 @@ describe("how a server is", () => {
     });
   });
 
-  test("nor where the answer breaks off without an end", async (t) => {
+  test("is an error if the connection breaks off in the middle of the response", async (t) => {
     const path = await socketAt(t, (socket) => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"pid":');
     });
     await assert.rejects(statusOf(path, { within: 50 }), StuckServerError);
   });
 
-  test("is unknown where the server hangs up, or nobody listens", async (t) => {
+  test('is "no server" if the server closes the connection, or nobody listens', async (t) => {
     const path = await socketAt(t, (socket) => void socket.destroy());
     await assert.rejects(statusOf(path), NoServerError);
     await assert.rejects(statusOf(`${path}.none`), NoServerError);

@@ -13,17 +13,17 @@ export interface Given {
   readonly terminal?: boolean;
   readonly env?: NodeJS.ProcessEnv;
   readonly address?: string | undefined;
-  /** Below the folder. */
+  /** A folder below the temporary one. */
   readonly cwd?: string;
 }
 
-/** `modhost rpc` in this process and in a folder. */
+/** Runs `modhost rpc` in this process and in a folder. */
 export function called(folder: string, words: readonly string[], given: Given): Promise<Ran> {
   const { address } = given;
   return ran(folder, ["rpc", ...(address === undefined ? [] : [`--api=${address}`]), ...words], given);
 }
 
-/** `modhost` in this process and in a folder; `terminal`: the standard error is one. */
+/** Runs `modhost` in this process and in a folder. `terminal`: the standard error is a terminal. */
 export async function ran(
   folder: string,
   words: readonly string[],

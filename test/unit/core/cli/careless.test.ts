@@ -7,14 +7,14 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { eventually } from "#test/support/eventually.ts";
-import { ends, isolatedModule, moduleAt, moduleDoing, type Place, places, ways } from "./careless_modules.ts";
+import { type CodeContext, contexts, ends, isolatedModule, moduleAt, moduleDoing, ways } from "./careless_modules.ts";
 import { Program } from "./spawned.ts";
 
 const sound = `export default (module) => module.provides("http", { route: { GET: () => "sound" } });`;
 
 /**
- * Acts that are tried in the host's thread only. In a worker they do nothing, or disturb the next
- * act in the same worker.
+ * Cases that are tried in the host's thread only. In a worker they do nothing, or disturb the next
+ * case in the same worker.
  */
 const alone: ReadonlySet<string> = new Set(["emits_a_signal", "takes_errors", "is_replaced", "exits_on_errors"]);
 
@@ -33,7 +33,7 @@ for (const words of [[], ["--watch"]]) {
   const isWatched = words.length > 0;
   const chosen = <T extends object>(all: T) =>
     Object.keys(all).filter((name) => !isWatched || watched.has(name)) as (keyof T & string)[];
-  describe(`a host that runs ${words.join(" ") || "plainly"} goes on next to a module`, () => {
+  describe(`a host started with ${words.join(" ") || "no option"} keeps serving`, () => {
     let program: Program;
     let base = "";
     let kill: (signal: NodeJS.Signals) => boolean;
@@ -43,7 +43,7 @@ for (const words of [[], ["--watch"]]) {
       const files: Record<string, string> = { "mod_sound.js": sound };
       const all = { ...ways, ...ends };
       for (const name of chosen(all)) files[`mod_${name}.mjs`] = moduleDoing(all[name]);
-      for (const name of chosen(places)) files[`mod_${name}.mjs`] = moduleAt(name);
+      for (const name of chosen(contexts)) files[`mod_${name}.mjs`] = moduleAt(name);
       if (isWatched) files["mod_apart.mjs"] = isolatedModule();
       program = await Program.in(files);
       const served = await program.serve(["run", ...words, ...Object.keys(files)].slice(1), {
@@ -77,18 +77,18 @@ for (const words of [[], ["--watch"]]) {
     const isServed = async () => assert.equal(await (await fetch(`${base}sound`)).text(), "sound");
 
     for (const name of chosen({ ...ways, ...ends })) {
-      test(`of which ${name.replaceAll("_", " ")} fails, and names it`, async () => {
+      test(`although a module fails (${name.replaceAll("_", " ")}), and logs the name of the module`, async () => {
         await (await fetch(`${base}${name}/do`)).text();
         await eventually(`the log names ${name}`, isNamed(name), patience);
         await isServed();
       });
     }
-    for (const name of chosen(places)) {
-      test(`that begins in ${name.replaceAll("_", " ")} what fails, and names it`, async () => {
-        const { path = `/${name}/do`, method = "GET" }: Place = places[name];
+    for (const name of chosen(contexts)) {
+      test(`although a module starts work that fails (in ${name.replaceAll("_", " ")}), and logs the name of the module`, async () => {
+        const { path = `/${name}/do`, method = "GET" }: CodeContext = contexts[name];
         const body = method === "POST" ? { body: "text" } : {};
         await fetch(new URL(path, base), { method, ...body }).then(
-          (answer) => answer.text(),
+          (response) => response.text(),
           () => undefined,
         );
         await eventually(`the log names ${name}`, isNamed(name), patience);
@@ -96,30 +96,30 @@ for (const words of [[], ["--watch"]]) {
       });
     }
     for (const name of isWatched ? Object.keys({ ...ways, ...ends }).filter((name) => !alone.has(name)) : []) {
-      test(`in a worker of which ${name.replaceAll("_", " ")} fails`, async () => {
+      test(`although a module in a worker fails (${name.replaceAll("_", " ")})`, async () => {
         const known = (await lines()).length;
         const act = () =>
           fetch(`${base}apart/do?${name}`).then(
-            async (answer) => (await answer.text()) && answer.status,
+            async (response) => (await response.text()) && response.status,
             () => 0,
           );
         let status = await act();
-        const isTold = async () => {
-          // The worker had not ended yet from what came before.
+        const isLogged = async () => {
+          // The worker was still ending because of the previous case.
           if (status === 503 && (await program.call(["reload", "apart"])).code === 0) status = await act();
           return (await lines()).slice(known).some(({ module }) => module === "apart");
         };
-        await eventually(`the log names the module for ${name}`, isTold, patience);
+        await eventually(`the log names the module for ${name}`, isLogged, patience);
         if ((await fetch(`${base}apart`)).status !== 200)
           assert.equal((await program.call(["reload", "apart"])).code, 0);
         await isServed();
       });
     }
-    test("and SIGUSR1, which would open a debugger, does nothing", async () => {
+    test("and ignores SIGUSR1, which would open a debugger", async () => {
       kill("SIGUSR1");
       await isServed();
     });
-    test("and only the modules that failed are quarantined", async () => {
+    test("and quarantines only the modules that failed", async () => {
       const out = (await lines()).filter(({ msg }) => /^is in quarantine/.test(msg)).map(({ module }) => module);
       assert.equal(out.includes("sound"), false);
     });

@@ -1,9 +1,6 @@
 /** Modules for `careless.test.ts` that fail outside of the calls of the host. */
 
-/**
- * Code that fails later without being awaited. None of the errors has a frame of the module in its
- * stack.
- */
+/** Code that fails later without being awaited. No error has a frame of the module in its stack. */
 export const ways = {
   a_socket: 'net.connect(1, "127.0.0.1")',
   a_connection:
@@ -76,7 +73,7 @@ const soon = 'net.connect(1, "127.0.0.1")';
  * All contexts in which code of a module runs, each with a request that triggers it. Each starts
  * work that fails later.
  */
-export const places = {
+export const contexts = {
   its_evaluation: { code: "" },
   its_function: { code: `${soon};` },
   its_load: { code: `module.load = () => { ${soon}; };` },
@@ -102,9 +99,9 @@ export const places = {
   its_operation: {
     code: `module.provides("http", { name: "its_operation_aside", default_path: "/aside", route: { GET: () => "a" }, claims: ({ path }) => { if (path.startsWith("/its_operation")) ${soon}; } });`,
   },
-} as const satisfies Record<string, Place>;
+} as const satisfies Record<string, CodeContext>;
 
-export interface Place {
+export interface CodeContext {
   readonly code?: string;
   readonly route?: string;
   readonly middleware?: string;
@@ -130,14 +127,14 @@ const fail = () => { throw null; };
 const provide = (route: string) =>
   `module.provides("http", { streaming_uploads: true, route: { GET: () => "here", ${route} } });`;
 
-/** A module whose `GET /do` runs some code. */
+/** Returns the source of a module whose `GET /do` runs some code. */
 export function moduleDoing(code: string): string {
   return `${imports}export default (module) => { ${provide(`"GET /do": () => { ${code}; return "done"; }`)} };`;
 }
 
 /** Returns the source of a module with one of these contexts. */
-export function moduleAt(name: keyof typeof places): string {
-  const { code = "", route = '() => "done"', middleware }: Place = places[name];
+export function moduleAt(name: keyof typeof contexts): string {
+  const { code = "", route = '() => "done"', middleware }: CodeContext = contexts[name];
   const begun = name === "its_evaluation" ? `${soon};\n` : "";
   const provided =
     middleware === undefined
@@ -146,7 +143,10 @@ export function moduleAt(name: keyof typeof places): string {
   return `${imports}${begun}export default (module) => { ${code} ${provided} };`;
 }
 
-/** All ways in one module, which is isolated: \`GET /do?NAME\` runs one. */
+/**
+ * Returns the source of one module with all ways. It is isolated, and \`GET /do?NAME\` runs one of
+ * them.
+ */
 export function isolatedModule(): string {
   const all = Object.entries({ ...ways, ...ends }).map(([name, code]) => `${name}() { ${code}; }`);
   const route = `"GET /do": ({ request }) => { ways[request.url.query](); return "done"; }`;

@@ -19,7 +19,7 @@ const env = { MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", MODHOST_ADMIN_PO
 const app = (name: string) =>
   `export default (module) => { module.depends("http"); module.provides("http", { name: "${name}", route: { GET: "x" } }); };`;
 
-/** `modhost check` in a new folder with these files. */
+/** Runs `modhost check` in a new folder with these files. */
 async function check(files: Files, words: readonly string[] = [], more: NodeJS.ProcessEnv = {}) {
   const folder = join(root, String((made += 1)));
   await write(folder, { "package.json": `{ "type": "module" }`, ...files });
@@ -27,8 +27,8 @@ async function check(files: Files, words: readonly string[] = [], more: NodeJS.P
   return { ...text, folder };
 }
 
-describe("check: the verdict", () => {
-  test("is a sentence, with the number of warnings", async () => {
+describe("the last line of check", () => {
+  test("says that the configuration is valid, with the number of warnings", async () => {
     const { code, stdout } = await check({ "modhost.config.yaml": "modules_enabled: [http, http_admin]\n" });
     assert.equal(code, 0);
     assert.match(stdout, /^The configuration is valid\.$/m);
@@ -37,18 +37,18 @@ describe("check: the verdict", () => {
     assert.match(warned.stdout, /^The configuration is valid, with 1 warning\.$/m);
   });
 
-  test("of what is wrong says how much, and what would become of the server", async () => {
+  test("names the number of problems, and says that the server would not start", async () => {
     const { code, stdout } = await check({ "modhost.config.yaml": "log_level: loud\nstop_timeout: soon\n" });
     assert.equal(code, 1);
     assert.match(stdout, /^The configuration is not valid: 2 problems; the server would not start\.$/m);
   });
 });
 
-describe("check: guards", () => {
+describe("check", () => {
   const guards = (entry: string) =>
     `modules_enabled: [http, http_guard]\nhosts:\n  a.test: &a { http_guard: { "*": { rate: 1/s } } }\n  b.test: ${entry}\n`;
 
-  test("that an entry of hosts merges do not count as unknown options", async () => {
+  test("accepts options that an entry of hosts merges", async () => {
     // Without the module http_admin its variable would be an unknown option.
     const withoutAdmin = { MODHOST_ADMIN_PORT: undefined };
     const { code, stdout } = await check({ "modhost.config.yaml": guards("{ <<: *a }") }, [], withoutAdmin);
@@ -56,7 +56,7 @@ describe("check: guards", () => {
     assert.doesNotMatch(stdout, /hosts/);
   });
 
-  test("whose option name is misspelt are a problem", async () => {
+  test("reports a misspelt option of a guard as a problem", async () => {
     const { code, stdout } = await check({ "modhost.config.yaml": guards("{ http_gaurd: {} }") });
     assert.equal(code, 1);
     assert.match(stdout, /hosts\.b\.test\.http_gaurd is set, but no option has this name: write http_guard/);
@@ -64,7 +64,7 @@ describe("check: guards", () => {
 });
 
 describe("check: the port of the dashboard", () => {
-  test("causes a warning with the remedy when it is taken", async () => {
+  test("warns of a taken port, and names the remedy", async () => {
     const blocker = createServer().listen(0, "127.0.0.1");
     await once(blocker, "listening");
     const { port } = blocker.address() as { port: number };
@@ -74,13 +74,13 @@ describe("check: the port of the dashboard", () => {
     assert.equal(code, 0);
     assert.match(
       stdout,
-      /^warning +Port \d+ on 127\.0\.0\.1 is taken .* MODHOST_ADMIN_PORT=\d+ \(or does this server run\?\)$/m,
+      /^warning +Port \d+ on 127\.0\.0\.1 is taken .* MODHOST_ADMIN_PORT=\d+ \(perhaps because this server runs\)$/m,
     );
   });
 });
 
 describe("check: the file", () => {
-  test("may be named by an argument as by --config", async () => {
+  test("reads a config file that is named as an argument", async () => {
     const files = { "own.yaml": "modules_enabled: [http]\n", "modhost.config.yaml": "log_level: loud\n" };
     const { code, stdout } = await check(files, ["own.yaml"]);
     assert.equal(code, 0);
@@ -101,7 +101,7 @@ describe("check: what a start opens", () => {
     return port;
   };
 
-  test("ports that the options give twice, or at an address that nobody has, are a problem", async () => {
+  test("reports ports that are configured twice, or at an address of no interface, as problems", async () => {
     const port = await freePort();
     for (const [text, message] of [
       [`https_ports: [${port}]\nhttps_interfaces: [127.0.0.1]`, /http_ports has it too.*https_ports/],
@@ -120,7 +120,7 @@ describe("check: what a start opens", () => {
     }
   });
 
-  test("a log that is a folder or cannot be made, and a data folder that is a file, are problems", async () => {
+  test("reports a log file that is a folder or cannot be created, and a data folder that is a file, as problems", async () => {
     for (const [text, message] of [
       ["log_file: .", /problem +log_file: .* is a folder/],
       ["log_file: ./note.txt/log", /problem +log_file: a file is in the way of .*note\.txt\/log/],
@@ -137,7 +137,7 @@ describe("check: what a start opens", () => {
 });
 
 describe("check: an empty file", () => {
-  test("is a warning", async () => {
+  test("warns of an empty config file", async () => {
     const { code, stdout } = await check({ "modhost.config.yaml": "# http_ports: [80]\n" });
     assert.equal(code, 0);
     assert.match(stdout, /^warning +The config file is empty: all options have their defaults$/m);
@@ -145,7 +145,7 @@ describe("check: an empty file", () => {
 });
 
 describe("check: values", () => {
-  test("a path at which nothing can be made, or at which there is nothing to serve, is a warning", async () => {
+  test("warns of a path where nothing can be created, and of one where nothing exists to serve", async () => {
     const { code, stdout, folder } = await check({
       "modhost.config.yaml":
         "modules_enabled: [http, http_files]\nhttp_files_dir: ./wwww\ndata_path: ./note.txt/data\nplugin_paths: [./mods]\n",
@@ -157,7 +157,7 @@ describe("check: values", () => {
     assert.ok(stdout.includes(`warning  plugin_paths: there is no ${join(folder, "mods")}`), stdout);
   });
 
-  test("a URL that is none is a problem", async () => {
+  test("reports an invalid URL as a problem", async () => {
     const { code, stdout } = await check({ "modhost.config.yaml": "http_external_url: www.example.org\n" });
     assert.equal(code, 1);
     assert.match(
@@ -166,7 +166,7 @@ describe("check: values", () => {
     );
   });
 
-  test("names of apps that nobody provides, and of apps that two modules provide, are warnings", async () => {
+  test("warns of app names that no module provides, and of one that two modules provide", async () => {
     const { code, stdout } = await check({
       "modhost.config.yaml":
         "plugin_paths: [.]\nmodules_enabled: [http, one, two, hello]\nhttp_paths: { helo: /, hello: /h }\n",
@@ -180,7 +180,7 @@ describe("check: values", () => {
     assert.doesNotMatch(stdout, /http_paths\.hello/);
   });
 
-  test("middleware before an app that nobody provides is a warning", async () => {
+  test("warns of middleware for an app that no module provides", async () => {
     const { code, stdout } = await check({
       "modhost.config.yaml":
         "plugin_paths: [.]\nmodules_enabled: [http, hello]\nhttp_middleware: [{ use: ./limits.js, apps: [helo, hello] }]\n",
@@ -192,7 +192,7 @@ describe("check: values", () => {
     assert.doesNotMatch(stdout, /no app is named hello/);
   });
 
-  test("a port that is taken is a warning, since this server may be running", async () => {
+  test("warns of a taken port, since this server may be running", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
@@ -200,10 +200,13 @@ describe("check: values", () => {
     const { code, stdout } = await check({ "modhost.config.yaml": "modules_enabled: [http]\n" }, [], more);
     server.close();
     assert.equal(code, 0);
-    assert.match(stdout, new RegExp(`warning  Port ${port} on 127\\.0\\.0\\.1 is taken .*or does this server run\\?`));
+    assert.match(
+      stdout,
+      new RegExp(`warning  Port ${port} on 127\\.0\\.0\\.1 is taken .*perhaps because this server runs`),
+    );
   });
 
-  test("a secret is in nothing that is printed, and a required option that is missing is a problem", async () => {
+  test("prints no secret, and reports a missing required option as a problem", async () => {
     const { code, stdout } = await check({
       "modhost.config.yaml": "plugin_paths: [.]\nmodules_enabled: [http, mail, post]\nmail_password: hunter22\n",
       "mod_mail.js": `export const options = { mail_password: { type: "string", secret: true, describe: "" } };

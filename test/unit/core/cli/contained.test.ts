@@ -1,4 +1,4 @@
-/** What a module throws that nobody catches, as the process of `modhost run` takes it. */
+/** Exceptions of modules that nobody catches: their effect on the process of `modhost run`. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,7 +19,7 @@ const lines = (stderr: string) =>
       line.startsWith("{") ? [JSON.parse(line)] : [],
     );
 
-test("an exception that nobody catches takes out the module whose code threw it; the others are served on", async () => {
+test("an uncaught exception quarantines the module whose code threw it, and the others are still served", async () => {
   await using program = await Program.in({ "mod_astray.js": astray, "mod_hello.ts": hello });
   const variables = { MODHOST_QUARANTINE_PAUSE: "600" };
   const { started, kill, ended } = await program.serve(["mod_astray.js", "mod_hello.ts"], variables);
@@ -43,7 +43,7 @@ for (const [path, how] of [
   ["/throw", "in order"],
   ["/hang", "within stop_timeout"],
 ]) {
-  test(`where nothing is taken out, logs an exception that nobody catches, stops ${how}, and exits with 1`, async () => {
+  test(`if quarantine is off, an uncaught exception is logged, the server stops ${how}, and the exit code is 1`, async () => {
     await using program = await Program.in({ "mod_astray.js": astray });
     const variables = { MODHOST_STOP_TIMEOUT: "0.3", MODHOST_QUARANTINE_FAILURES: "0" };
     const { started, ended } = await program.serve(["mod_astray.js"], variables);

@@ -21,7 +21,10 @@ const machine: System = {
   space: () => space,
 };
 
-/** A folder in which all is in order, and what checks find of it when some of that is otherwise. */
+/**
+ * Creates a folder without any problem. The returned function runs the checks after changing some
+ * of its facts.
+ */
 async function healthy(t: TestContext) {
   const data = join(await folderOf(t, {}), "data");
   await mkdir(data, { mode: 0o700 });
@@ -35,25 +38,37 @@ async function healthy(t: TestContext) {
   return { data, found };
 }
 
-const told = (results: readonly { check: string; findings: readonly Finding[] }[]) =>
+const textsOf = (results: readonly { check: string; findings: readonly Finding[] }[]) =>
   results.flatMap(({ check, findings }) => findings.map(({ level, text }) => `${check}: ${level}: ${text}`)).join("\n");
 
 const running = (more: Partial<ServerStatus>) =>
   ({ pid: process.pid, certificates: [], warnings: [], modules: [], ...more }) as unknown as ServerStatus;
 
-describe("the doctor finds", () => {
-  test("nothing where all is in order", async (t) => {
+describe("modhost doctor", () => {
+  test("finds nothing in an installation without problems", async (t) => {
     const { found } = await healthy(t);
-    assert.equal(told(await found({})), "");
+    assert.equal(textsOf(await found({})), "");
   });
 
   for (const [name, other, wanted] of [
     ["a Node.js that is too old", { node: "v24.1.0" }, /^Node\.js: problem: This is Node\.js v24\.1\.0/],
-    ["a disk that is full", { space: () => ({ ...space, free: 5e6 }) }, /^space: problem: 5\.0 MB are free/],
-    ["a disk that is nearly full", { space: () => ({ ...space, free: 5e8 }) }, /^space: warning: 500 MB/],
-    ["no room for files", { space: () => ({ ...space, freeFiles: 3 }) }, /^space: warning: 3 more files/],
+    [
+      "a disk that is full",
+      { space: () => ({ ...space, free: 5e6 }) },
+      /^space: problem: .* has only 5\.0 MB of free space/,
+    ],
+    [
+      "a disk that is nearly full",
+      { space: () => ({ ...space, free: 5e8 }) },
+      /^space: warning: .* has only 500 MB of free space/,
+    ],
+    [
+      "no free inodes",
+      { space: () => ({ ...space, freeFiles: 3 }) },
+      /^space: warning: .* has room for only 3 more files/,
+    ],
     ["a file system in memory", { space: () => ({ ...space, type: 0x01021994 }) }, /^file system: warning: .* tmpfs/],
-    ["a clock that is behind", { now: () => 0 }, /^clock: warning: The clock is at 1970/],
+    ["a clock that is behind", { now: () => 0 }, /^clock: warning: The clock shows 1970/],
     [
       "few open files",
       { read: (path: string) => (path.endsWith("limits") ? "Max open files  256   512  files" : undefined) },
@@ -68,48 +83,51 @@ describe("the doctor finds", () => {
     test(name, async (t) => {
       const { found } = await healthy(t);
       const results = await found({}, other);
-      assert.match(told(results), wanted);
+      assert.match(textsOf(results), wanted);
       assert.ok(results.every(({ findings }) => findings.every(({ remedy }) => remedy.length > 0)));
     });
   }
 
-  test("a data folder that others can look into, and secrets that they can read", async (t) => {
+  test("finds a data folder and secrets that other users can read", async (t) => {
     const { data, found } = await healthy(t);
     await chmod(data, 0o755);
     await writeFile(join(data, "tokens.json"), "{}", { mode: 0o644 });
-    const text = told(await found({}));
+    const text = textsOf(await found({}));
     assert.match(text, /^data folder: warning: Other users can read/m);
     assert.match(text, /^data folder: warning: Other users may use .*tokens\.json$/m);
     await chmod(join(data, "tokens.json"), 0o600);
     const [, file] = [data, join(data, "tokens.json")];
-    assert.match(told(await found({ data: file })), /^data folder: problem: .* is not a folder$/m);
+    assert.match(textsOf(await found({ data: file })), /^data folder: problem: .* is not a folder$/m);
   });
 
-  test("a private key that others can read", async (t) => {
+  test("finds a private key that other users can read", async (t) => {
     const { data, found } = await healthy(t);
     const key = join(data, "a.key");
     await writeFile(key, "", { mode: 0o640 });
     const config = configFrom({ certificates: { "a.test": { certificate: join(data, "a.pem"), key } } }, data);
-    assert.doesNotMatch(told(await found({ config })), /^keys/m);
+    assert.doesNotMatch(textsOf(await found({ config })), /^keys/m);
     await chmod(key, 0o644);
-    assert.match(told(await found({ config })), /^keys: warning: Other users may use the private key .*a\.key$/m);
+    assert.match(textsOf(await found({ config })), /^keys: warning: Other users may use the private key .*a\.key$/m);
   });
 
-  test("a socket that was left behind, and one whose path is too long", async (t) => {
+  test("finds a stale socket, and one whose path is too long", async (t) => {
     const { data, found } = await healthy(t);
     const socket = join(data, "admin.sock");
     const server = createServer();
     await new Promise<void>((done) => server.listen(socket, done));
     await symlink(socket, join(data, "link"));
     await chmod(socket, 0o600);
-    const text = told(await found({ unreached: "nobody listens there" }));
+    const text = textsOf(await found({ unreached: "nobody listens there" }));
     assert.match(text, /^admin socket: warning: nobody listens there$/m);
-    assert.equal(told(await found({ running: running({}) })), "");
+    assert.equal(textsOf(await found({ running: running({}) })), "");
     await new Promise((done) => server.close(done));
-    assert.match(told(await found({ socket: `/${"x".repeat(120)}` })), /^admin socket: problem: .* longer than 107/m);
+    assert.match(
+      textsOf(await found({ socket: `/${"x".repeat(120)}` })),
+      /^admin socket: problem: .* longer than 107/m,
+    );
   });
 
-  test("certificates that expire, in a server that runs", async (t) => {
+  test("finds certificates of the running server that expire", async (t) => {
     const { found } = await healthy(t);
     const at = (days: number) => new Date(Date.now() + days * 86_400_000 + 60_000).toISOString();
     const certificates = [
@@ -118,14 +136,14 @@ describe("the doctor finds", () => {
       { name: "c", source: "self-signed", expires: at(1), fingerprint: "" },
       { name: "d", source: "file", expires: at(90), fingerprint: "" },
     ] as const;
-    const text = told(await found({ running: running({ certificates, warnings: ["The module x: slow"] }) }));
+    const text = textsOf(await found({ running: running({ certificates, warnings: ["The module x: slow"] }) }));
     assert.match(text, /^certificates: warning: The certificate of a expires in 3 days/m);
     assert.match(text, /^certificates: problem: The certificate of b has expired/m);
     assert.doesNotMatch(text, /of [cd] /);
     assert.match(text, /^server: warning: The module x: slow$/m);
   });
 
-  test("a check that fails is a finding", async (t) => {
+  test("reports a check that throws as a finding", async (t) => {
     const { data } = await healthy(t);
     const broken = { name: "x", help: "", run: () => Promise.reject(new Error("no luck")) };
     const [result] = await runChecks([broken], { data } as Installation);
@@ -133,11 +151,11 @@ describe("the doctor finds", () => {
   });
 });
 
-describe("modhost doctor", () => {
-  const answer = (text: string) =>
+describe("modhost doctor as a command", () => {
+  const resultOf = (text: string) =>
     JSON.parse(text) as { ok: boolean; server?: object; checks: { check: string; findings: Finding[] }[] };
 
-  test("finds a wrong value and a taken port, with exit code 1", async (t) => {
+  test("reports a wrong value and a taken port, with exit code 1", async (t) => {
     const server = createServer();
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     t.after(() => server.close());
@@ -148,12 +166,12 @@ describe("modhost doctor", () => {
       "wrong.json": '{ "load_timeout": "x" }',
     });
     const taken = await ran(cwd, ["doctor", "--json"]);
-    const findings = answer(taken.stdout).checks.find(({ check }) => check === "ports")?.findings ?? [];
+    const findings = resultOf(taken.stdout).checks.find(({ check }) => check === "ports")?.findings ?? [];
     assert.equal(taken.code, 1);
     assert.match(findings[0]?.text ?? "", new RegExp(`${port}`));
-    assert.match(findings[0]?.remedy ?? "", /the server of this configuration.*: add http_admin to modules_enabled/);
+    assert.match(findings[0]?.remedy ?? "", /the server of this configuration, add http_admin to modules_enabled/);
     const found = { MODHOST_MODULES_ENABLED: "http,http_admin" };
-    const others = answer((await ran(cwd, ["doctor", "--json"], { env: found })).stdout).checks;
+    const others = resultOf((await ran(cwd, ["doctor", "--json"], { env: found })).stdout).checks;
     assert.match(JSON.stringify(others), /or choose another port"/, "a server with http_admin would be found");
     const wrong = await ran(cwd, ["doctor", "wrong.json", "--no-json"]);
     assert.equal(wrong.code, 1);
@@ -161,13 +179,13 @@ describe("modhost doctor", () => {
     assert.match(wrong.stdout, /→ correct .*; then run modhost check/);
   });
 
-  test("looks at the server that runs", async (t) => {
+  test("inspects the running server", async (t) => {
     const { folder } = await pluginHost(t, {}, { modules_enabled: ["http_admin"], plugin_autoload: false });
     const cwd = await folderOf(t, {
       "modhost.config.json": JSON.stringify({ data_path: folder, modules_enabled: ["http"] }),
     });
     const { code, stdout, stderr } = await ran(cwd, ["doctor", "--json"]);
-    const { ok, server, checks } = answer(stdout);
+    const { ok, server, checks } = resultOf(stdout);
     assert.deepEqual([code, ok, stderr], [0, true, ""], stdout);
     assert.ok(server);
     assert.ok(checks.some(({ check }) => check === "repo lock"));

@@ -1,4 +1,4 @@
-/** How the program ends, and what it says of that. */
+/** The end of the program, and what it prints then. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -34,12 +34,12 @@ async function serving(env: NodeJS.ProcessEnv = {}) {
   return { ...running, folder: program.folder, url, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
 }
 
-/** A handler has been called that does not answer yet. */
+/** Waits until a handler has been called that does not respond yet. */
 async function untilBegun(url: string): Promise<void> {
   while ((await (await fetch(`${url}/begun`)).text()) !== "1") await sleep(10);
 }
 
-/** The lines of its output that are JSON. */
+/** Returns the lines of the output that are JSON. */
 const events = (stdout: string) =>
   stdout
     .split("\n")
@@ -48,18 +48,18 @@ const events = (stdout: string) =>
 
 describe("the end of a server", { concurrency: 2 }, () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    test(`${signal} says what is waited for, and requests are finished`, async () => {
+    test(`at ${signal} prints what it waits for, and finishes the requests`, async () => {
       await using running = await serving();
-      const held = fetch(`${running.url}/held`).then((answer) => answer.text());
+      const pending = fetch(`${running.url}/held`).then((response) => response.text());
       await untilBegun(running.url);
       running.kill(signal);
-      assert.equal(await held, "at last");
+      assert.equal(await pending, "at last");
       const { stdout, code } = await running.ended;
       assert.equal(code, 0);
       assert.deepEqual(
         events(stdout).flatMap(({ event }) => (event === undefined ? [] : [event])),
         ["started", "stopping", "stopped", "last spans sent"],
-        "what listens to beforeExit is waited for, after the last request",
+        "the listeners to beforeExit are awaited after the last request",
       );
       const stopping = events(stdout).find(({ event }) => event === "stopping");
       assert.equal(stopping?.signal, signal);
@@ -70,32 +70,32 @@ describe("the end of a server", { concurrency: 2 }, () => {
     });
   }
 
-  test("with stop_delay everything is served on while it is not ready, and what is waited for is told again", async () => {
+  test("with stop_delay keeps serving while it reports not ready, and prints repeatedly what it waits for", async () => {
     await using running = await serving({ MODHOST_STOP_DELAY: "0.4", MODHOST_UNLOAD_GRACE: "3.2" });
     const never = fetch(`${running.url}/never`).catch((error: Error) => error.message);
     await untilBegun(running.url);
     const health = `${new URL(running.url).origin}/health/ready`;
     running.kill("SIGTERM");
-    // On new connections.
+    // On a new connection.
     const ready = async () => (await fetch(health, { headers: { Connection: "close" } })).status;
     while ((await ready()) === 200);
     assert.equal(await ready(), 503);
-    const answer = await fetch(`${running.url}/`, { headers: { Connection: "close" } });
-    assert.deepEqual([answer.status, await answer.text()], [200, "served"]);
+    const response = await fetch(`${running.url}/`, { headers: { Connection: "close" } });
+    assert.deepEqual([response.status, await response.text()], [200, "served"]);
     const { stdout, code } = await running.ended;
     assert.equal(code, 0);
     assert.equal(await never, "fetch failed");
-    const told = events(stdout).filter(({ event }) => event !== "started");
+    const printed = events(stdout).filter(({ event }) => event !== "started");
     assert.deepEqual(
-      told.map(({ event }) => event),
+      printed.map(({ event }) => event),
       ["stopping", "waiting", "stopped", "last spans sent"],
     );
-    assert.match(told[1]?.requests?.join() ?? "", /^GET \/slow\/never/);
+    assert.match(printed[1]?.requests?.join() ?? "", /^GET \/slow\/never/);
   });
 
-  test("what has not ended in its time is cut, and named in the log and in the last line", async () => {
+  test("cuts requests that do not end in time, and names them in the log and in its last line", async () => {
     await using running = await serving({ MODHOST_UNLOAD_GRACE: "0.2" });
-    const held = fetch(`${running.url}/never`).catch((error: Error) => error.message);
+    const pending = fetch(`${running.url}/never`).catch((error: Error) => error.message);
     await untilBegun(running.url);
     running.kill("SIGTERM");
     const { stderr, stdout, code } = await running.ended;
@@ -104,6 +104,6 @@ describe("the end of a server", { concurrency: 2 }, () => {
     assert.equal(last.event, "stopped");
     assert.match(last.cut?.join() ?? "", /^GET \/slow\/never \(\d+ s\)$/);
     assert.match(stderr, /Cut off requests that had not ended after 0\.2 s: GET \/slow\/never \(\d+ s\)/);
-    assert.equal(await held, "fetch failed");
+    assert.equal(await pending, "fetch failed");
   });
 });

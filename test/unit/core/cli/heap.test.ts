@@ -1,4 +1,4 @@
-/** What V8 is asked for where a process serves: shown by programs that measure while they do. */
+/** The settings of V8 for processes that serve. The programs of these tests measure themselves. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
@@ -8,13 +8,13 @@ import { folderOf } from "../module/support.ts";
 
 const serving = new URL("../../../../core/cli/serve.ts", import.meta.url);
 
-/** Code that runs first, for which what is to happen seconds later happens at once. */
+/** This code runs first. It makes timers of several seconds fire at once. */
 const hurried = `data:text/javascript,${encodeURIComponent(`
   const { setTimeout } = globalThis;
   globalThis.setTimeout = (run, ms) => setTimeout(run, ms >= 6_000 ? 0 : ms);
 `)}`;
 
-/** What the body of a service's start gives, in a process of its own. */
+/** Runs the body of a service's start in a process of its own, and returns what it prints. */
 async function measured(t: TestContext, body: string, ...more: readonly string[]): Promise<number> {
   const program = `
     import { setImmediate as nextTurn } from "node:timers/promises";
@@ -37,7 +37,7 @@ async function measured(t: TestContext, body: string, ...more: readonly string[]
 }
 
 describe("the heap of a server", () => {
-  test("holds garbage of a few times what is alive at most", async (t) => {
+  test("contains at most a few times as much garbage as live objects", async (t) => {
     const most = await measured(
       t,
       `const used = () => getHeapStatistics().used_heap_size;
@@ -51,13 +51,13 @@ describe("the heap of a server", () => {
         if (at % 1000 === 0) most = Math.max(most, used());
       }
       return alive.length > 0 ? most / first : 0;`,
-      // One that the program soon outgrows.
+      // The program soon outgrows this size.
       "--max-semi-space-size=2",
     );
     assert.ok(most < 3.5, `it held ${most} times as much`);
   });
 
-  test("has a young generation of 32 MiB at most", async (t) => {
+  test("has a young generation of at most 32 MiB", async (t) => {
     const bytes = await measured(
       t,
       `const young = () => getHeapSpaceStatistics().find((each) => each.space_name === "new_space")!.space_size;

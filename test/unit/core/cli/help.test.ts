@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-/** Its standard output. */
+/** Returns the standard output of a command. */
 async function does(words: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await ran(folder, words);
   assert.deepEqual([code, stderr], [0, ""], words.join(" "));
@@ -37,16 +37,16 @@ for (const [words, same] of [
     ["node", "add", "--help"],
   ],
 ] as const) {
-  test(`modhost ${words.join(" ")} is modhost ${same.join(" ")}`, async () => {
+  test(`modhost ${words.join(" ")} prints the same as modhost ${same.join(" ")}`, async () => {
     assert.equal(await does(words), await does(same));
   });
 }
 
-test("modhost --help has help among its commands", async () => {
+test("modhost --help lists the command help", async () => {
   assert.match(await does(["--help"]), /^ {2}help \[COMMAND\] /m);
 });
 
-test("help on what is no command is wrong usage", async () => {
+test("help for an unknown command is wrong usage", async () => {
   const { code, stderr } = await ran(folder, ["help", "chekc"]);
   assert.equal(code, 2);
   assert.match(stderr, /no command or file chekc: did you mean check\?/);

@@ -21,7 +21,7 @@ type Launched = ChildProcessByStdio<null, Readable, Readable>;
 const built = "dist/core/cli/main.js";
 const source = "core/cli/main.ts";
 
-/** A package that consists of the launcher and of these files. */
+/** Creates a package that consists of the launcher and these files. */
 async function tree(files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(root, "package-"));
   const manifest = '{ "type": "module", "modhost": { "serving": ["node"] } }';
@@ -34,13 +34,13 @@ async function tree(files: Record<string, string>): Promise<string> {
   return folder;
 }
 
-/** Code that runs before the launcher and makes it believe that it has an old Node. */
+/** Code that runs before the launcher and makes it believe that Node.js is old. */
 const oldNode = `data:text/javascript,${encodeURIComponent(`
   Object.defineProperty(process, "version", { value: "v20.1.0" });
   Object.defineProperty(process, "execve", { value: undefined });
 `)}`;
 
-/** An installed package with Node.js; its executable is this very Node. */
+/** The files of an installed package with Node.js, whose executable is the running one. */
 const nodePackage = (version: string, name = "node") => ({
   [`node_modules/${name}/package.json`]: JSON.stringify({ version }),
   [`node_modules/${name}/bin/node`]: `#!/bin/sh\nexec "${process.execPath}" "$@"\n`,
@@ -67,7 +67,7 @@ async function ended(child: Launched) {
 }
 
 describe("the launcher", () => {
-  test("runs the built program, also where there are sources, passing arguments and exit code on", async () => {
+  test("runs the built program, even if sources exist, and passes on arguments and the exit code", async () => {
     for (const clone of [{}, { [source]: "throw new Error()", "package-lock.json": "{}" }]) {
       const folder = await tree({ [built]: reporting, ...clone });
       const { stdout, stderr, code } = await ended(launch(folder, [], "run", "--x"));
@@ -76,7 +76,7 @@ describe("the launcher", () => {
     }
   });
 
-  test("runs the sources with their condition, and for a server that watches its modules", async () => {
+  test("runs the sources with --conditions=source, and for a server that watches its modules", async () => {
     const folder = await tree({ [source]: `const a: number = 1; ${reporting}`, [built]: "throw new Error()" });
     for (const [flags, words] of [
       [["--conditions=source"], ["run"]],
@@ -91,7 +91,7 @@ describe("the launcher", () => {
     assert.deepEqual(JSON.parse(stdout).args, ["run", "--watch"]);
   });
 
-  test("lets SIGUSR1 open the debugger of a server only with --inspect", async () => {
+  test("opens a debugger of a server at SIGUSR1 only with --inspect", async () => {
     const folder = await tree({ [built]: reporting });
     const flagsOf = async (flags: string[], ...words: string[]): Promise<readonly string[]> =>
       JSON.parse((await ended(launch(folder, flags, ...words))).stdout).flags;
@@ -101,13 +101,13 @@ describe("the launcher", () => {
     assert.equal((await flagsOf([], "status")).includes(closed), false);
   });
 
-  test("starts no further process when the flags are set already", async () => {
+  test("starts no further process if all flags are set already", async () => {
     const folder = await tree({ [built]: "console.log(process.pid);" });
     const child = launch(folder, [closed]);
     assert.equal(Number((await ended(child)).stdout), child.pid);
   });
 
-  test("starts Node once, whatever the command", async () => {
+  test("starts Node.js once, whatever the command", async () => {
     const folder = await tree({ [built]: "console.log(process.pid);" });
     for (const args of [[], ["run", "./mod_hello.js"], ["node", "daemon"], ["status"]]) {
       const child = launch(folder, [], ...args);
@@ -115,16 +115,16 @@ describe("the launcher", () => {
     }
   });
 
-  test("an old Node without a newer one beside it says the remedy", async () => {
-    for (const beside of [{}, nodePackage("22.0.0")]) {
-      const folder = await tree({ [built]: reporting, ...beside });
+  test("prints the remedy on an old Node.js without a newer one next to it", async () => {
+    for (const neighbours of [{}, nodePackage("22.0.0")]) {
+      const folder = await tree({ [built]: reporting, ...neighbours });
       const { stdout, stderr, code } = await ended(launch(folder, ["--import", oldNode]));
       assert.deepEqual([stdout, code], ["", 1]);
       assert.match(stderr, /needs Node\.js 24\.9 or newer, and this is v20\.1\.0\. Install it from https:/);
     }
   });
 
-  test("a clone that is not built says the remedy, whatever the Node", async () => {
+  test("prints the remedy in a clone that is not built, on any Node.js", async () => {
     const folder = await tree({ [source]: reporting });
     const [old, own] = await Promise.all([ended(launch(folder, ["--import", oldNode])), ended(launch(folder, []))]);
     assert.deepEqual([old.code, own.code], [1, 1]);
@@ -133,7 +133,7 @@ describe("the launcher", () => {
   });
 
   for (const name of ["node", `node-${process.platform}-${process.arch}`]) {
-    test(`an old Node hands over to the package ${name === "node" ? name : "for this machine"} beside it`, async () => {
+    test(`on an old Node.js, runs the package ${name === "node" ? name : "for this machine"} next to it`, async () => {
       const folder = await tree({ [built]: reporting, ...nodePackage("24.9.0", name) });
       const { stdout, code } = await ended(launch(folder, ["--import", oldNode], "routes"));
       assert.deepEqual(JSON.parse(stdout), { args: ["routes"], flags: [] });
@@ -144,27 +144,27 @@ describe("the launcher", () => {
   for (const [which, before] of [
     ["this Node", []],
     ["an old Node", ["--import", oldNode]],
-    ["a Node that has an inspector already", ["--inspect=127.0.0.1:0"]],
-    ["an old Node that has one", ["--import", oldNode, "--inspect=127.0.0.1:0"]],
+    ["a Node with an open inspector", ["--inspect=127.0.0.1:0"]],
+    ["an old Node with an open inspector", ["--import", oldNode, "--inspect=127.0.0.1:0"]],
   ] as const) {
-    test(`an inspector is opened in the process that runs the modules, by ${which}`, async () => {
+    test(`opens an inspector in the process that runs the modules, on ${which}`, async () => {
       const main = `import inspector from "node:inspector"; console.log(JSON.stringify([inspector.url(), process.argv.slice(2)]));`;
       const folder = await tree({ [built]: main, ...nodePackage("24.9.0") });
-      const asked = before.includes("--inspect=127.0.0.1:0" as never) ? [] : ["--inspect=127.0.0.1:0"];
-      const { stdout, code } = await ended(launch(folder, [...before], "run", ...asked, "a.ts", "--", "--inspect"));
+      const options = before.includes("--inspect=127.0.0.1:0" as never) ? [] : ["--inspect=127.0.0.1:0"];
+      const { stdout, code } = await ended(launch(folder, [...before], "run", ...options, "a.ts", "--", "--inspect"));
       const [url, args] = JSON.parse(stdout) as [string, string[]];
       assert.match(url, /^ws:\/\/127\.0\.0\.1:\d+\//);
       assert.deepEqual([args, code], [["run", "a.ts", "--", "--inspect"], 0]);
     });
   }
 
-  test("an inspector that others can reach is warned of, and an IPv6 address needs no brackets", async () => {
+  test("warns of an inspector that others can reach, and accepts an IPv6 address without brackets", async () => {
     const folder = await tree({
       [built]: "",
       ...nodePackage("24.9.0"),
       "node_modules/node/bin/node": "#!/bin/sh\necho $@\n",
     });
-    for (const [asked, given, host] of [
+    for (const [option, given, host] of [
       ["--inspect=::", "--inspect=[::]", "[::]"],
       ["--inspect-brk=0.0.0.0:9300", "--inspect-brk=0.0.0.0:9300", "0.0.0.0"],
       ["--inspect=[2001:db8::1]:9300", "--inspect=[2001:db8::1]:9300", "[2001:db8::1]"],
@@ -173,14 +173,14 @@ describe("the launcher", () => {
       ["--inspect=9300", "--inspect=9300"],
       ["--inspect", "--inspect"],
     ] as const) {
-      const { stdout, stderr } = await ended(launch(folder, ["--import", oldNode], "run", asked));
+      const { stdout, stderr } = await ended(launch(folder, ["--import", oldNode], "run", option));
       assert.ok(stdout.split(" ").includes(given), stdout);
       const warning = `modhost: a debugger listens on ${host}: anybody who can reach it can run code as this user\n`;
       assert.equal(stderr, host === undefined ? "" : warning);
     }
   });
 
-  test("words of commands that read their own are handed on as they are", async () => {
+  test("passes on unchanged the words of commands that read their own words", async () => {
     const folder = await tree({ [built]: reporting });
     const { stdout } = await ended(launch(folder, [], "rpc", "add", "--inspect"));
     assert.deepEqual(JSON.parse(stdout), { args: ["rpc", "add", "--inspect"], flags: [] });
@@ -196,7 +196,7 @@ describe("the launcher", () => {
     ["itself", []],
     ["a child", ["--import", oldNode]],
   ] as const) {
-    test(`signals reach the program run as ${how}, and its end is the launcher's`, async () => {
+    test(`forwards signals to the program run as ${how}, and ends as the program does`, async () => {
       const folder = await tree({ [built]: waiting, ...nodePackage("24.9.0") });
       const child = launch(folder, [...flags]);
       const end = ended(child);
@@ -211,7 +211,7 @@ describe("the launcher", () => {
     });
   }
 
-  test("the program in a child does not outlive a launcher that was killed, and says nothing of its channel", async () => {
+  test("ends the program in a child when the launcher is killed, without a message about the channel", async () => {
     const main = `console.log(JSON.stringify(Object.keys(process.env).filter((name) => name.startsWith("MODHOST_"))));
       setInterval(() => {}, 1000);`;
     const folder = await tree({ [built]: main, ...nodePackage("24.9.0") });
@@ -220,19 +220,19 @@ describe("the launcher", () => {
     child.kill("SIGKILL");
     const own = JSON.parse(String(said)).filter((name: string) => process.env[name] === undefined);
     assert.deepEqual(own, []);
-    // Both write there: it ends with the last of them.
+    // Both processes write to this stream. It closes with the last of them.
     await once(child.stdout, "close");
   });
 });
 
-describe("what was compiled", { skip: process.getuid === undefined }, () => {
+describe("the cache of compiled code", { skip: process.getuid === undefined }, () => {
   const uid = process.getuid?.();
   const program = `
     import { getCompileCacheDir } from "node:module";
     console.log(getCompileCacheDir() ?? "nowhere");`;
 
-  /** Where it is kept, with this as the folder for temporary files. */
-  async function kept(temporary: string, more: NodeJS.ProcessEnv = {}): Promise<string> {
+  /** Returns the folder of the cache, given a folder for temporary files. */
+  async function cacheFolder(temporary: string, more: NodeJS.ProcessEnv = {}): Promise<string> {
     const folder = await tree({ [built]: program });
     const env = { TMPDIR: temporary, NODE_COMPILE_CACHE: "", ...more };
     const { stdout, stderr, code } = await ended(launch(folder, [], env));
@@ -240,30 +240,30 @@ describe("what was compiled", { skip: process.getuid === undefined }, () => {
     return stdout.trim();
   }
 
-  test("is kept in a folder of the user's own", async () => {
+  test("is in a folder that belongs to the user", async () => {
     const temporary = await mkdtemp(join(root, "temporary-"));
-    assert.equal(dirname(await kept(temporary)), join(temporary, `modhost-compiled-${uid}`));
+    assert.equal(dirname(await cacheFolder(temporary)), join(temporary, `modhost-compiled-${uid}`));
     assert.equal((await stat(join(temporary, `modhost-compiled-${uid}`))).mode & 0o777, 0o700);
   });
 
-  test("is kept where the environment says", async () => {
+  test("is in the folder that the environment names", async () => {
     const temporary = await mkdtemp(join(root, "temporary-"));
     const own = join(temporary, "own");
-    assert.equal(dirname(await kept(temporary, { NODE_COMPILE_CACHE: own })), own);
+    assert.equal(dirname(await cacheFolder(temporary, { NODE_COMPILE_CACHE: own })), own);
   });
 
-  test("is kept nowhere where others may write, or may put another folder in its place", async () => {
+  test("does not exist if others may write to its folder, or may replace it", async () => {
     const open = await mkdtemp(join(root, "temporary-"));
     await mkdir(join(open, `modhost-compiled-${uid}`));
     await chmod(join(open, `modhost-compiled-${uid}`), 0o777);
-    assert.equal(await kept(open), "nowhere");
+    assert.equal(await cacheFolder(open), "nowhere");
     const linked = await mkdtemp(join(root, "temporary-"));
     await symlink(root, join(linked, `modhost-compiled-${uid}`));
-    assert.equal(await kept(linked), "nowhere");
+    assert.equal(await cacheFolder(linked), "nowhere");
     const shared = await mkdtemp(join(root, "temporary-"));
     await chmod(shared, 0o777);
-    assert.equal(await kept(shared), "nowhere");
+    assert.equal(await cacheFolder(shared), "nowhere");
     await chmod(shared, 0o1777);
-    assert.equal(dirname(await kept(shared)), join(shared, `modhost-compiled-${uid}`));
+    assert.equal(dirname(await cacheFolder(shared)), join(shared, `modhost-compiled-${uid}`));
   });
 });

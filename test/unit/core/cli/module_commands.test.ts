@@ -1,4 +1,4 @@
-/** Commands and checks that modules contribute which do not come with modhost. */
+/** Commands and checks of modules that are not bundled. */
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -23,7 +23,7 @@ const greeting = (name: string, text: string) => `
   };
 `;
 
-/** A folder with a configuration, and with these files. */
+/** Creates a folder with a configuration and these files. */
 async function project(
   t: TestContext,
   files: Record<string, string>,
@@ -72,7 +72,7 @@ describe("the command of a module that is not bundled", () => {
     assert.equal((await run(folder, "greet")).stdout, "Hello you\n");
   });
 
-  test("is found by the configuration that --config names, before or behind the command", async (t) => {
+  test("is found by the configuration that --config names, before or after the command", async (t) => {
     const folder = await project(t, {
       "other/modhost.config.json": JSON.stringify({ modules_enabled: ["./own"] }),
       "other/own/index.js": module,
@@ -87,7 +87,7 @@ describe("the command of a module that is not bundled", () => {
     assert.match((await run(folder, "greet")).stderr, /no command or file greet/);
   });
 
-  test("is in --help, has a help of its own, is completed, and is meant by a word that is nearly its name", async (t) => {
+  test("is listed by --help, has its own --help, is completed, and is suggested for a similar word", async (t) => {
     const folder = await project(t, {
       "plugins/mod_greet/index.js": module,
       "plugins/mod_greet/cli/greet.js": greeting("greet", "Hello"),
@@ -98,7 +98,7 @@ describe("the command of a module that is not bundled", () => {
     assert.match((await run(folder, "gret")).stderr, /no command or file gret: did you mean greet\?/);
   });
 
-  test("is not that of a disabled module", async (t) => {
+  test("does not exist if the module is disabled", async (t) => {
     const files = {
       "plugins/mod_greet/index.js": module,
       "plugins/mod_greet/cli/greet.js": greeting("greet", "Hello"),
@@ -107,7 +107,7 @@ describe("the command of a module that is not bundled", () => {
     assert.match((await run(folder, "greet")).stderr, /no command or file greet/);
   });
 
-  test("gives way to a file of its name, which is served", async (t) => {
+  test("gives way to a file of the same name, which is served", async (t) => {
     const folder = await project(t, {
       "plugins/mod_greet/index.js": module,
       "plugins/mod_greet/cli/greet.js": greeting("greet", "Hello"),
@@ -117,7 +117,7 @@ describe("the command of a module that is not bundled", () => {
   });
 });
 
-describe("a command file that is wrong", () => {
+describe("an invalid command file", () => {
   const wrong = {
     "plugins/mod_a/index.js": module,
     "plugins/mod_a/cli/broken.js": "import './nowhere.js';",
@@ -130,7 +130,7 @@ describe("a command file that is wrong", () => {
     "plugins/mod_b/cli/greet.js": greeting("greet", "Second"),
   };
 
-  test("costs a line of --help that names the file and the remedy, and nothing else", async (t) => {
+  test("adds a line to --help that names the file and the remedy, and breaks nothing else", async (t) => {
     const folder = await project(t, wrong);
     const { code, stdout, stderr } = await run(folder, "--help");
     assert.equal(code, 0);
@@ -151,7 +151,7 @@ describe("a command file that is wrong", () => {
     ]);
   });
 
-  test("fails with the same sentence when its command is called, and takes none from modhost and bundled modules", async (t) => {
+  test("fails with the same sentence when its command is called, and replaces no command of modhost and bundled modules", async (t) => {
     const folder = await project(t, wrong);
     const { code, stderr } = await run(folder, "broken");
     assert.equal(code, 1);
@@ -163,7 +163,7 @@ describe("a command file that is wrong", () => {
     assert.match((await run(folder, "status", "--help")).stdout, /--watch/);
   });
 
-  test("is a problem for modhost doctor", async (t) => {
+  test("is reported by modhost doctor as a problem", async (t) => {
     const folder = await project(t, wrong);
     const { stdout } = await ran(folder, ["doctor", "--json"]);
     const { checks } = JSON.parse(stdout) as { checks: { check: string; findings: { level: string }[] }[] };
@@ -175,7 +175,7 @@ describe("a command file that is wrong", () => {
   });
 });
 
-test("a configuration that cannot be read costs a line of --help, and no command of bundled modules", async (t) => {
+test("a configuration that cannot be read adds a line to --help, and hides no command of bundled modules", async (t) => {
   const folder = await folderOf(t, { "modhost.config.json": "{" });
   const { code, stdout, stderr } = await run(folder, "--help");
   assert.equal(code, 0);
@@ -186,7 +186,7 @@ test("a configuration that cannot be read costs a line of --help, and no command
   );
 });
 
-test("a module contributes checks to modhost doctor, without a command", async (t) => {
+test("a module can contribute checks to modhost doctor without a command", async (t) => {
   const folder = await project(t, {
     "plugins/mod_notes/index.js": module,
     "plugins/mod_notes/cli/doctor.js": `

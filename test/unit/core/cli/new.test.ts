@@ -23,7 +23,7 @@ async function make(program: Program, ...args: string[]): Promise<Made & { paths
 const read = (program: Program, path: string) => readFile(join(program.folder, path), "utf8");
 
 describe("modhost new NAME", () => {
-  test("makes a package in TypeScript that builds what npm gets", async () => {
+  test("creates a package in TypeScript that builds what npm gets", async () => {
     await using program = await Program.in({});
     const { app, paths, next } = await make(program, "http_hello");
     assert.equal(app, "hello");
@@ -48,7 +48,7 @@ describe("modhost new NAME", () => {
     for (const path of paths) assert.doesNotMatch(await read(program, path), /\b(NAME|APP|EXT|PACKAGE)\b|NAME_/);
   });
 
-  test("depends on the clone that it was made from", async () => {
+  test("creates a package that depends on the clone that created it", async () => {
     await using program = await Program.in({});
     await make(program, "hello");
     const { devDependencies, scripts } = JSON.parse(await read(program, "mod_hello/package.json"));
@@ -60,7 +60,7 @@ describe("modhost new NAME", () => {
     assert.equal(scripts.prebuild, scripts.pretest);
   });
 
-  test("--js makes a package in JavaScript that needs no build", async () => {
+  test("creates a package in JavaScript that needs no build, with --js", async () => {
     await using program = await Program.in({});
     const { paths } = await make(program, "hello", "--js");
     assert.ok(paths.includes(join("mod_hello", "mod_hello.js")));
@@ -70,17 +70,17 @@ describe("modhost new NAME", () => {
     assert.equal(scripts.build, undefined);
   });
 
-  test("takes the names of files and packages for the module's name", async () => {
+  test("accepts names of files and packages as the module's name", async () => {
     await using program = await Program.in({});
     assert.equal((await make(program, "mod_one")).name, "one");
     assert.equal((await make(program, "modhost-mod-two")).name, "two");
     assert.equal((await make(program, "mod_mod_three")).name, "three");
   });
 
-  test("tells people what it made and what to do then", async () => {
+  test("prints the files that it created and the next commands", async () => {
     await using program = await Program.in({});
     const { stdout } = await program.call(["new", "hello", "--no-json"]);
-    assert.match(stdout, /^The module hello is made:\n {2}mod_hello\/package\.json\n/);
+    assert.match(stdout, /^Created the module hello:\n {2}mod_hello\/package\.json\n/);
     assert.match(stdout, /\nNext:\n(.*\n)* {2}npm start\n$/);
   });
 });
@@ -90,7 +90,7 @@ describe("modhost new NAME --in FOLDER", () => {
     [[], "mod_hello.ts"],
     [["--js"], "mod_hello.js"],
   ] as const) {
-    test(`makes ${file}, which serves at once`, async () => {
+    test(`creates ${file}, which serves at once`, async () => {
       await using program = await Program.in({
         "modhost.config.yaml": "plugin_paths: [plugins]\nmodules_enabled: [http, hello]\nhello_greeting: Servus\n",
       });
@@ -106,7 +106,7 @@ describe("modhost new NAME --in FOLDER", () => {
     });
   }
 
-  test("in a CommonJS package --js makes a .mjs file, and TypeScript is refused", async () => {
+  test("creates an .mjs file with --js in a CommonJS package, and refuses TypeScript there", async () => {
     await using program = await Program.in({ "package.json": '{ "type": "commonjs" }' });
     assert.deepEqual((await make(program, "hello", "--in", "plugins", "--js")).paths, ["plugins/mod_hello.mjs"]);
     const { code, stderr } = await program.call(["new", "other", "--in", "plugins"]);
@@ -133,7 +133,7 @@ describe("modhost new refuses", () => {
     });
   }
 
-  test("to write over a folder or a module that is there", async () => {
+  test("to overwrite an existing folder or module", async () => {
     await using program = await Program.in({ "mod_taken/own.txt": "mine", "plugins/mod_hello.cjs": "mine" });
     for (const args of [["taken"], ["taken", "--in", "."], ["hello", "--in", "plugins"]]) {
       const { code, stderr } = await program.call(["new", ...args]);

@@ -1,4 +1,6 @@
-/** Which calls of `process.kill` are taken for an end of the process. None of them is made here. */
+/**
+ * Which calls of `process.kill` count as ending the process. The tests make none of these calls.
+ */
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import domain from "node:domain";
@@ -22,8 +24,8 @@ function refusedBy(t: TestContext, call: () => unknown): string | undefined {
     assert.equal((error as Error).message, "refused");
   } finally {
     guard.end();
-    // In the end of the test they would be put back in the order in which they were made, and the
-    // first one stay.
+    // At the end of the test they would be restored in the order of their creation, and the first
+    // one would stay.
     mock.restore();
   }
   return refused;
@@ -33,9 +35,9 @@ for (const [what, pid] of [
   ["by its number", process.pid],
   ["by its number as a text", String(process.pid)],
   ["with its group", 0],
-  ["with its group, by the number of that", -process.pid],
+  ["with its group, by the number of the group", -process.pid],
 ] as const) {
-  test(`a signal to the process ${what} is one that ends it`, (t) => {
+  test(`a signal to the process ${what} counts as ending it`, (t) => {
     assert.equal(
       refusedBy(t, () => process.kill(pid as number)),
       `process.kill(${pid}, SIGTERM)`,
@@ -43,7 +45,7 @@ for (const [what, pid] of [
   });
 }
 
-test("a look whether the process is there, and a signal to another one, end nothing", (t) => {
+test("a check whether the process exists, and a signal to another process, do not count as ending it", (t) => {
   assert.equal(
     refusedBy(t, () => process.kill(process.pid, 0)),
     undefined,
@@ -58,7 +60,7 @@ test("a look whether the process is there, and a signal to another one, end noth
   );
 });
 
-test("a domain of Node.js takes the errors of its own code, and is entered and left, whatever becomes of stacks", (t) => {
+test("a domain of Node.js receives the errors of its own code, and can be entered and left, even if stacks are replaced", (t) => {
   const { prepareStackTrace } = Error;
   t.after(() => Object.assign(Error, { prepareStackTrace }));
   Error.prepareStackTrace = () => assert.fail("while a stack is prepared");
@@ -72,8 +74,8 @@ test("a domain of Node.js takes the errors of its own code, and is entered and l
 });
 
 /**
- * Runs an act as a module while the guard is in place. Returns the errors that are reported, with
- * the module of each.
+ * Runs an act as a module while the guard is in place. Returns the reported errors, with the module
+ * of each.
  */
 async function reportedOf(act: () => unknown, count = 1): Promise<unknown[]> {
   const reported: unknown[] = [];
@@ -95,7 +97,7 @@ async function reportedOf(act: () => unknown, count = 1): Promise<unknown[]> {
   return reported;
 }
 
-test("a hook of async_hooks that throws is disabled and reported: Node.js alone would end the process", async () => {
+test("a hook of async_hooks that throws is disabled and reported, where Node.js alone would end the process", async () => {
   const fail = () => {
     throw new Error("in a hook");
   };
@@ -107,7 +109,7 @@ test("a hook of async_hooks that throws is disabled and reported: Node.js alone 
   assert.deepEqual(reported, [["careless", "in a hook"]]);
 });
 
-test("an error of a thread is that of the module that has made the thread, though Node.js tells of it in no context", async () => {
+test("an error of a thread is attributed to the module that created the thread, although Node.js reports it without a context", async () => {
   const reported = await reportedOf(() => {
     const thread = new EventEmitter();
     (process as EventEmitter).emit("worker", thread);

@@ -34,7 +34,7 @@ describe("help, version and wrong usage", () => {
     assert.equal((await program.call(["--version"])).stdout, `${manifest.version}\n`);
   });
 
-  test("a long output goes through a pipe whole", async () => {
+  test("a long output passes through a pipe completely", async () => {
     await using program = await Program.in({});
     const { stdout } = await program.call(["completion", "zsh"]);
     assert.ok(stdout.length > 65_536, "a pipe takes that much at once");
@@ -43,10 +43,10 @@ describe("help, version and wrong usage", () => {
 
   for (const [args, message] of [
     [["chekc"], /no command or file chekc: did you mean check\?/],
-    [["--ports", "6280"], /run has no option --ports: .*ports are .* MODHOST_HTTP_PORTS=6280/],
+    [["--ports", "6280"], /run has no option --ports: .*set all ports.* MODHOST_HTTP_PORTS=6280/],
     [["--port", "x"], /--port takes a port number, not x/],
     [["--prt=x", "6280"], /run has no option --prt/],
-    [["run", "--log-level=warn"], /run has no option --log-level: it is an option .* MODHOST_LOG_LEVEL/],
+    [["run", "--log-level=warn"], /run has no option --log-level: set it in the config file, or as MODHOST_LOG_LEVEL/],
     [["run", "./none.ts"], /no file or folder \.\/none\.ts/],
     [["check", "extra"], /no file or folder extra/],
     [["check", "--jsn"], /check has no option --jsn: did you mean --json\?/],
@@ -79,7 +79,7 @@ describe("run", () => {
         line.startsWith("{") ? [JSON.parse(line)] : [],
       );
 
-  test("logs a rejection that nobody handles under its module, and serves on", async () => {
+  test("logs an unhandled rejection under its module, and keeps serving", async () => {
     await using program = await Program.in({ "mod_astray.js": module });
     const { started, kill, ended } = await program.serve(["mod_astray.js"]);
     const url = started.apps.find(({ name }) => name === "astray")?.urls[0];
@@ -111,7 +111,7 @@ describe("run", () => {
     assert.equal((await ended).code, 0);
   });
 
-  test("serves a folder as a site, with a listing, and a module folder as a module", async () => {
+  test("serves a folder as a site with a listing, and a module folder as a module", async () => {
     await using program = await Program.in({
       "my site/page.html": "<p>page</p>",
       "mod_hello/index.ts": hello,
@@ -126,7 +126,7 @@ describe("run", () => {
     assert.equal((await ended).code, 0);
   });
 
-  test("without arguments serves what the configuration says, and names the modules that failed", async () => {
+  test("without arguments serves the configuration, and names the modules that failed", async () => {
     await using program = await Program.in({
       "modhost.config.yaml": `${config}  - broken\n`.replace("[http, hello]\n", "\n  - http\n  - hello\n"),
       "modules/mod_hello.ts": hello,
@@ -172,7 +172,7 @@ describe("run", () => {
     assert.match(stdout, /Stop with Ctrl\+C\.\n\nStopping\.\nStopped after \d+ s\.\n$/);
   });
 
-  test("a signal while it starts stops it", async () => {
+  test("a signal during the start stops it", async () => {
     const slow =
       "export default () => { console.log('loading'); return new Promise(() => setInterval(() => {}, 999)); };";
     await using program = await Program.in({ "mod_slow.ts": slow });
@@ -197,7 +197,7 @@ describe("run", () => {
     ["SIGINT", 130],
     ["SIGTERM", 143],
   ] as const) {
-    test(`a second ${signal} ends it at once with ${code}, an echo of the first does not`, async () => {
+    test(`a second ${signal} ends it at once with ${code}, but an echo of the first does not`, async () => {
       await using program = await Program.in({ "mod_hello.ts": hello });
       const { started, kill, ended } = await program.serve(["run", "./mod_hello.ts"], { MODHOST_STOP_TIMEOUT: "1m" });
       const url = started.apps.find(({ name }) => name === "hello")?.urls[0];
@@ -213,7 +213,7 @@ describe("run", () => {
     });
   }
 
-  test("a port that is taken is named with its option, in one line", async () => {
+  test("names a taken port with its option, in one line", async () => {
     await using program = await Program.in({ "mod_hello.ts": hello });
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -228,7 +228,7 @@ describe("run", () => {
     assert.doesNotMatch(stderr, /\n\s+at /);
   });
 
-  test("a wrong configuration stops the start with every problem", async () => {
+  test("an invalid configuration prevents the start, and every problem is printed", async () => {
     await using program = await Program.in({ "modhost.config.json": '{ "log_level": "loud", "http_max_streams": 0 }' });
     const { code, stderr } = await program.run([]);
     assert.equal(code, 1);
@@ -236,7 +236,7 @@ describe("run", () => {
     assert.match(stderr, /modhost\.config\.json: http_max_streams is 0, but it must be an integer from 1/);
   });
 
-  test("--config names the file", async () => {
+  test("reads the file that --config names", async () => {
     await using program = await Program.in({});
     const { code, stderr } = await program.run(["--config", "none.yaml"]);
     assert.equal(code, 1);
@@ -245,7 +245,7 @@ describe("run", () => {
 });
 
 describe("check", () => {
-  test("a configuration that holds: modules with their files, exit code 0", async () => {
+  test("lists the modules of a valid configuration with their files, with exit code 0", async () => {
     await using program = await Program.in({ "modhost.config.yaml": config, "modules/mod_hello.ts": hello });
     const { code, stdout } = await program.call(["check"]);
     const report = JSON.parse(stdout);
@@ -258,7 +258,7 @@ describe("check", () => {
     assert.match(files.http, /modules\/mod_http\/index\.ts$/);
   });
 
-  test("wrong values, broken modules and unknown names are told, exit code 1", async () => {
+  test("reports wrong values, broken modules and unknown names, with exit code 1", async () => {
     await using program = await Program.in({
       "wrong.yaml": `${config}http_ports: many\nstop_timeout: soon\n`,
       "broken.yaml": "plugin_paths: [./modules]\nmodules_enabled: [http, broken, missing]\nhttp_prots: 80\n",
@@ -276,7 +276,7 @@ describe("check", () => {
     assert.match(stdout, /warning {2}http_prots is no known option: did you mean http_ports\?/);
   });
 
-  test("wrong route keys are problems, and those that look like patterns warnings", async () => {
+  test("reports wrong route keys as problems, and warns of those that look like patterns", async () => {
     const app = (key: string) =>
       `export default (module) => { module.depends("http"); module.provides("http", { route: { "${key}": () => "x" } }); };`;
     await using program = await Program.in({ "mod_gte.js": app("GTE /"), "mod_id.js": app("GET /a/:id") });
@@ -307,8 +307,8 @@ describe("check", () => {
   });
 });
 
-describe("check of certificates", () => {
-  test("names the file that cannot be used, and makes none", async () => {
+describe("check", () => {
+  test("names a certificate file that cannot be used, and creates none", async () => {
     await using program = await Program.in({
       "modhost.config.yaml": "certificates: { a.example: { certificate: ./a.pem, key: ./a.key } }",
     });
@@ -322,14 +322,14 @@ describe("check of certificates", () => {
 describe("modules and routes", () => {
   const files = { "modhost.config.yaml": config, "modules/mod_hello.ts": hello };
 
-  test("modules lists each with status, file and what it holds", async () => {
+  test("modules lists each module with its status, file and resources", async () => {
     await using program = await Program.in(files);
     const states = JSON.parse((await program.call(["modules"])).stdout);
     const own = states.find(({ name }: { name: string }) => name === "hello");
     assert.equal(own.status, "loaded");
     assert.deepEqual(own.depends, ["http"]);
-    // Of what runs by itself, that which needs the node is named in `withoutNode`, or every start
-    // here takes it along.
+    // Tests start without the modules that need the node, which `withoutNode` names. A new one has
+    // to be added there, or every start of a test loads the node.
     assert.ok(!states.some(({ name }: { name: string }) => name === "node"));
     assert.match((await program.call(["modules", "--no-json"])).stdout, /^MODULE .*\n(.*\n)*hello +\* +loaded +http /m);
   });
@@ -349,7 +349,7 @@ describe("modules and routes", () => {
     assert.ok(routes.every(({ file }) => file.endsWith("mod_hello.ts")));
   });
 
-  test("--explain tells what middleware stands before the app, the outermost first", async () => {
+  test("--explain lists the middleware before the app, the outermost first", async () => {
     const own = "export default () => (context, next) => next();";
     const listed = "http_middleware: [{ use: ./own.js, order: 5, apps: [hello] }, { use: ./own.js, name: first }]";
     await using program = await Program.in({
@@ -376,7 +376,7 @@ describe("modules and routes", () => {
     );
   });
 
-  test("--explain tells the candidates in their order, with the wildcard's argument", async () => {
+  test("--explain lists the candidate routes in their order, with the argument of the wildcard", async () => {
     await using program = await Program.in(files);
     for (const args of [["GET /hello/a/b"], ["get", "/hello/a/b"], ["/hello/a/b"]]) {
       const { stdout } = await program.call(["routes", "--explain", ...args]);

@@ -1,4 +1,4 @@
-/** SIGHUP reloads the configuration of a server that runs, and ends nothing. */
+/** SIGHUP reloads the configuration of a running server and does not end it. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ export default function notes(module) {
   module.provides("http", { route: { "GET /": () => text } });
 }`;
 
-/** Sends a line each time it is asked to, until the server ends. */
+/** Sends a line with each request, until the server ends. */
 const clock = `export default function clock(module) {
   module.depends("http");
   let asked = Promise.withResolvers();
@@ -37,7 +37,7 @@ async function serving() {
     ...running,
     get: async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text(),
     stream: async () => (await fetch(`http://127.0.0.1:${port}/clock/stream`)).body?.getReader(),
-    /** Writes the config file, sends SIGHUP, and gives what the program says to that. */
+    /** Writes the config file, sends SIGHUP, and returns what the program prints then. */
     async reload(text: string) {
       const said = running.next('"event"');
       await writeFile(join(program.folder, "modhost.config.json"), text);
@@ -49,7 +49,7 @@ async function serving() {
 }
 
 describe("a server that gets SIGHUP", { concurrency: 2 }, () => {
-  test("applies what has changed in its config file, and nothing of a file that is wrong", async () => {
+  test("applies the changes of its config file, and nothing from an invalid file", async () => {
     await using server = await serving();
     assert.equal(await server.get("/notes"), "one");
     const stream = await server.stream();
@@ -75,7 +75,7 @@ describe("a server that gets SIGHUP", { concurrency: 2 }, () => {
     assert.match(stderr, /notes_text is 3, but it must be text/);
   });
 
-  test("says so when there is no config file to read again, and goes on", async () => {
+  test("says if there is no config file to read, and keeps serving", async () => {
     await using program = await Program.in({ "mod_http_notes.mjs": notes });
     const running = await program.serve(["run", "./mod_http_notes.mjs"], { MODHOST_MODULES_ENABLED: "http" });
     const said = running.next('"event"');

@@ -21,8 +21,8 @@ after(() => rm(folder, { recursive: true }));
 const routes = (...words: string[]) =>
   ran(folder, ["routes", ...words], { env: { MODHOST_HTTP_PORTS: "0", MODHOST_ADMIN_PORT: "0" } });
 
-describe("routes", () => {
-  test("that differ in their method alone are one line, unless --all are asked for", async () => {
+describe("the list of routes", () => {
+  test("has one line for routes that differ only in their method, unless --all is given", async () => {
     const { stdout } = await routes("mod_shop.js", "--no-json");
     assert.match(stdout, /^5 methods +\/shop\/all\/\* /m);
     assert.match(stdout, /^GET,HEAD +\/shop\/two /m);
@@ -32,12 +32,12 @@ describe("routes", () => {
     assert.doesNotMatch(all, /--all/);
   });
 
-  test("are all there for programs", async () => {
+  test("contains every route in JSON", async () => {
     const listed = JSON.parse((await routes("mod_shop.js", "--json")).stdout) as { path: string }[];
     assert.equal(listed.filter(({ path }) => path === "/shop/all/*").length, 5);
   });
 
-  test("of the RPC are two lines", async () => {
+  test("has two lines for the RPC API", async () => {
     await write(folder, { "rpc.yaml": "modules_enabled: [http, http_api]\n" });
     const { stdout } = await routes("rpc.yaml", "--no-json");
     assert.equal(stdout.split("\n").filter((line) => / \/api\//.test(line)).length, 2);
@@ -60,20 +60,20 @@ describe("routes", () => {
     });
   }
 
-  test("a file with an absolute path may stand before the request that is explained", async () => {
+  test("a file with an absolute path may stand before the request to explain", async () => {
     const { stdout } = await routes(join(folder, "mod_shop.js"), "--explain", "GET", "/shop", "--json");
     assert.equal(JSON.parse(stdout).path, "/shop");
   });
 
   for (const path of ["/shop/tow", "/shpo/two"]) {
-    test(`${path}, which has no route, is explained with the routes near it`, async () => {
+    test(`${path}, which has no route, is explained with similar routes`, async () => {
       const { stdout } = await routes("mod_shop.js", "--explain", "GET", path, "--no-json");
       assert.match(stdout, /No route matches/);
-      assert.match(stdout, /^Routes near it:\n(?: .*\n)* {2}GET,HEAD \/shop\/two$/m);
+      assert.match(stdout, /^Similar routes:\n(?: .*\n)* {2}GET,HEAD \/shop\/two$/m);
     });
   }
 
-  test("a path that is like no other is explained without any", async () => {
+  test("a path that is similar to none is explained without similar routes", async () => {
     const { stdout } = await routes("mod_shop.js", "--explain", "GET", "/quite/elsewhere", "--no-json");
     assert.match(stdout, /No route matches/);
     assert.doesNotMatch(stdout, /near/);
@@ -81,7 +81,7 @@ describe("routes", () => {
     assert.deepEqual(near, []);
   });
 
-  test("a file name that is misspelt is answered with the one that is meant", async () => {
+  test("a misspelt file name causes a suggestion of the right one", async () => {
     assert.match(
       (await routes("./mod_shpo.js")).stderr,
       /no file or folder \.\/mod_shpo\.js: did you mean \.\/mod_shop\.js\?/,

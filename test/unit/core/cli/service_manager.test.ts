@@ -1,4 +1,4 @@
-/** What systemd is told of the server. */
+/** The notifications that systemd gets from the server. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -10,8 +10,8 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceManager } from "#core/cli/service_manager.ts";
 
-/** What would be sent. */
-function told(env: NodeJS.ProcessEnv = {}, isFailing = false) {
+/** Collects the messages that would be sent. */
+function recordingManager(env: NodeJS.ProcessEnv = {}, isFailing = false) {
   const messages: string[][] = [];
   const failures: string[] = [];
   const manager = new ServiceManager({
@@ -27,8 +27,8 @@ function told(env: NodeJS.ProcessEnv = {}, isFailing = false) {
 }
 
 describe("the service manager", () => {
-  test("is told of readiness, reloads and the stop, in their order, each in one line", async () => {
-    const { manager, messages } = told();
+  test("is notified of readiness, reloads and the stop, in this order, each in one line", async () => {
+    const { manager, messages } = recordingManager();
     void manager.ready("Serving 2 apps\non port 80");
     void manager.reloading("Applying the configuration");
     void manager.stopping("Stopping");
@@ -40,20 +40,20 @@ describe("the service manager", () => {
     ]);
   });
 
-  test("is told nothing where there is none", async () => {
-    const { manager, messages } = told({ NOTIFY_SOCKET: undefined, WATCHDOG_USEC: "2000" });
+  test("gets no message if none is configured", async () => {
+    const { manager, messages } = recordingManager({ NOTIFY_SOCKET: undefined, WATCHDOG_USEC: "2000" });
     await manager.ready("");
     await sleep(10);
     await manager.close();
     assert.deepEqual(messages, []);
   });
 
-  test("hears of the watchdog from readiness on, and of none that is meant for another process", async () => {
-    const mine = told({ WATCHDOG_USEC: "2000" });
-    const other = told({ WATCHDOG_USEC: "2000", WATCHDOG_PID: "1" });
+  test("gets watchdog messages after readiness, unless its watchdog is for another process", async () => {
+    const mine = recordingManager({ WATCHDOG_USEC: "2000" });
+    const other = recordingManager({ WATCHDOG_USEC: "2000", WATCHDOG_PID: "1" });
     await Promise.all([mine.manager.ready(""), other.manager.ready("")]);
     while (mine.messages.length < 4) await sleep(1);
-    // A loop that stands still tells nothing.
+    // A blocked event loop sends no message.
     const before = mine.messages.length;
     for (const until = performance.now() + 20; performance.now() < until; );
     assert.equal(mine.messages.length, before);
@@ -62,8 +62,8 @@ describe("the service manager", () => {
     assert.equal(other.messages.length, 1);
   });
 
-  test("that cannot be told is the matter of one line", async () => {
-    const { manager, failures } = told({}, true);
+  test("that cannot be reached causes one line in the log", async () => {
+    const { manager, failures } = recordingManager({}, true);
     await manager.ready("");
     await manager.stopping("");
     assert.deepEqual(failures, ["there is no systemd-notify"]);
@@ -71,8 +71,8 @@ describe("the service manager", () => {
 });
 
 /**
- * Prints each datagram that comes to a socket, as JSON; a barrier is let go, as systemd does once
- * it has read what came before.
+ * Prints each datagram that arrives at a socket, as JSON. It closes a barrier, as systemd does once
+ * it has read everything before it.
  */
 const receiver = `import json, os, socket, sys
 found = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -88,7 +88,7 @@ const has = (program: string) => spawnSync(program, ["--version"]).status === 0;
 const skip =
   has("python3") && has("systemd-notify") ? false : "needs systemd-notify, and python3 to receive its datagrams";
 
-test("systemd-notify sends what the service manager is told", { skip }, async () => {
+test("systemd-notify sends the notifications", { skip }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-notify-"));
   const path = join(folder, "notify");
   const child = spawn("python3", ["-c", receiver, path], { stdio: ["ignore", "pipe", "inherit"] });
@@ -107,7 +107,7 @@ test("systemd-notify sends what the service manager is told", { skip }, async ()
     void manager.reloading("Applying");
     const [state, at, status] = JSON.parse(String((await lines.next()).value));
     assert.deepEqual([state, status], ["RELOADING=1", "STATUS=Applying"]);
-    // The clock that the manager has: time since the machine has started.
+    // The manager's clock: the time since the machine started.
     assert.ok(Number(at.split("=")[1]) <= Number(process.hrtime.bigint() / 1000n));
   } finally {
     child.kill();

@@ -1,4 +1,4 @@
-/** Runs the real program in a temporary folder, on ports that the system picks. */
+/** Runs the real program in a temporary folder, on ports that the system chooses. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { on, once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -17,7 +17,7 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** What `run` prints when it serves. */
+/** The line that `run` prints when it serves. */
 export interface Started {
   readonly event: "started";
   readonly apps: readonly { name: string; module: string; host: string; urls: string[] }[];
@@ -40,7 +40,7 @@ export class Program {
     this.#launcher = launcher;
   }
 
-  /** A folder with these files, outside of any project. */
+  /** Creates a folder with these files, outside of any project. */
   static async in(files: Record<string, string>, launcher?: string): Promise<Program> {
     const folder = await mkdtemp(join(tmpdir(), "modhost-cli-"));
     for (const [path, content] of Object.entries(files)) {
@@ -51,8 +51,8 @@ export class Program {
   }
 
   /**
-   * As `run`, within this process, which takes a tenth of the time. For commands that listen
-   * nowhere.
+   * Calls the command within this process, which takes a tenth of the time of `run`. For commands
+   * that do not listen.
    */
   async call(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Ended> {
     const stdout = new PassThrough();
@@ -70,13 +70,14 @@ export class Program {
     return { stdout: await texts[0], stderr: await texts[1], code, signal: null };
   }
 
-  /** Runs to the end. */
+  /** Runs the command to its end. */
   async run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
     return await this.#ended(this.#spawn(args, env));
   }
 
   /**
-   * Runs until its first line, which tells what it serves; `ended` resolves when the process has.
+   * Runs the command until its first line, which says what it serves. `ended` resolves when the
+   * process has ended.
    */
   async serve(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
     const child = this.#spawn(args, env);
@@ -89,7 +90,7 @@ export class Program {
       line,
       started: line.startsWith("{") ? (JSON.parse(line) as Started) : nothing,
       kill: (signal: NodeJS.Signals) => child.kill(signal),
-      /** Resolves with the next line of its output that has a text in it. */
+      /** Resolves to the next line of the output that contains a text. */
       next: async (part: string) => {
         for await (const [line] of on(lines, "line") as AsyncIterable<[string]>) if (line.includes(part)) return line;
         return "";
@@ -126,12 +127,13 @@ export class Program {
 }
 
 /**
- * Modules that run by themselves and need the node, which takes two thirds of the time of a start.
+ * Modules that are enabled by default and need the node, which takes two thirds of the time of a
+ * start.
  */
 const ofTheNode = "http_api,http_admin_node";
 export const withoutNode: NodeJS.ProcessEnv = { MODHOST_MODULES_DISABLED: ofTheNode };
 
-/** Who wants the node says `withNode`. */
+/** Callers that need the node pass `withNode`. */
 function environment(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _, ...inherited } = process.env;
   const own = { MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", MODHOST_ADMIN_PORT: "0", ...withoutNode };

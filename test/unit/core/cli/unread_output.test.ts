@@ -1,6 +1,6 @@
 /**
- * Nobody reads what the server writes, or the disk is full: it serves on, and stops when it is told
- * to.
+ * If nobody reads the output of the server, or the disk is full, it keeps serving and stops when it
+ * is requested to.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -22,10 +22,7 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-/**
- * Says 100 KB to the log for each request; where it listens it writes to a file, since nobody may
- * read its output.
- */
+/** Logs 100 KB for each request. It writes its port to a file, since nobody may read its output. */
 writeFileSync(
   join(folder, "mod_talk.mjs"),
   `import { renameSync, writeFileSync } from "node:fs";
@@ -44,7 +41,7 @@ writeFileSync(
 );
 
 let made = 0;
-/** A named pipe that holds 64 KB and that nobody reads, but us when we want to. */
+/** Creates a named pipe that has room for 64 KB, and that only the test can read. */
 function unreadPipe(): { path: string; fd: number } {
   const path = join(folder, `pipe${(made += 1)}`);
   execFileSync("mkfifo", [path]);
@@ -82,7 +79,7 @@ async function start(stdio: ("pipe" | number)[], env: NodeJS.ProcessEnv = {}) {
   return { child, ended, get };
 }
 
-/** Serves, and ends by SIGTERM as if nothing were wrong. */
+/** Checks that the server responds, and that SIGTERM ends it normally. */
 async function holds({ child, ended, get }: Awaited<ReturnType<typeof start>>): Promise<void> {
   assert.equal(await get("/"), "served");
   child.kill("SIGTERM");
@@ -92,12 +89,12 @@ async function holds({ child, ended, get }: Awaited<ReturnType<typeof start>>): 
 
 const long = `/?${"a".repeat(100_000)}`;
 
-/** As many requests as make more of a log than anybody keeps. */
+/** Sends enough requests to fill every buffer of the log. */
 async function flood(get: (path: string) => Promise<string>, path: string): Promise<void> {
   for (let sent = 0; sent < 60; sent += 10) await Promise.all(Array.from({ length: 10 }, () => get(path)));
 }
 
-describe("a server that nobody listens to", { concurrency: 2 }, () => {
+describe("a server whose output nobody reads keeps serving if", { concurrency: 2 }, () => {
   test("the reader of its log has left", async () => {
     const running = await start(["pipe", "pipe"]);
     running.child.stdout?.resume();
@@ -131,7 +128,7 @@ describe("a server that nobody listens to", { concurrency: 2 }, () => {
     await holds(running);
   });
 
-  test("its log of requests is on a full disk", async () => {
+  test("its request log is on a full disk", async () => {
     const running = await start(["pipe", "pipe"], { MODHOST_HTTP_LOG_FILE: "/dev/full" });
     running.child.stdout?.resume();
     running.child.stderr?.resume();
@@ -140,7 +137,7 @@ describe("a server that nobody listens to", { concurrency: 2 }, () => {
     await holds(running);
   });
 
-  test("its log of requests is a pipe that is not read, and later is: lines that are missing are counted once", async () => {
+  test("its request log is a pipe that is read only later: lines that are missing are counted once", async () => {
     const pipe = unreadPipe();
     const running = await start(["pipe", "pipe"], { MODHOST_HTTP_LOG_FILE: pipe.path });
     running.child.stdout?.resume();
@@ -155,7 +152,7 @@ describe("a server that nobody listens to", { concurrency: 2 }, () => {
         return 0;
       }
     };
-    await eventually("what was dropped is told", () => {
+    await eventually("the number of dropped lines is logged", () => {
       drained();
       return log.includes("dropped");
     });

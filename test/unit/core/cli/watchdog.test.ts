@@ -1,4 +1,4 @@
-/** The watchdog of the event loop: what it writes while the loop stands still. */
+/** The watchdog of the event loop: what it writes while the loop is blocked. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { folderOf } from "../module/support.ts";
 
 const at = (path: string) => new URL(`../../../../core/${path}`, import.meta.url).href;
 
-/** A program whose loop stands still, in the code of a module, until the watchdog has spoken. */
+/** A program whose loop is blocked, by code of a module, until the watchdog has written a line. */
 const program = (exits: boolean, hold: string) => `
   import { watchLoop } from ${JSON.stringify(at("cli/watchdog.ts"))};
   import { Usage } from ${JSON.stringify(at("util/usage.ts"))};
@@ -21,7 +21,7 @@ const program = (exits: boolean, hold: string) => `
   end();
 `;
 
-/** In a call of the system. */
+/** Blocks in a system call. */
 const waits = (seconds: number) => `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${seconds * 1000});`;
 
 async function run(t: TestContext, exits: boolean, hold: string): Promise<{ stderr: string; signal?: string }> {
@@ -30,7 +30,7 @@ async function run(t: TestContext, exits: boolean, hold: string): Promise<{ stde
   return await promisify(execFile)(process.execPath, args).catch((error) => error);
 }
 
-/** Says what comes first: that there is a thread, or that the loop has turned. */
+/** Prints which comes first: the start of the thread, or the first turn of the loop. */
 const turns = (seconds: number) => `
   import { watchLoop } from ${JSON.stringify(at("cli/watchdog.ts"))};
   process.on("worker", () => console.error("a thread"));
@@ -39,7 +39,7 @@ const turns = (seconds: number) => `
 `;
 
 describe("the watchdog", () => {
-  test("starts its thread with the first beat, so that a server answers before", { timeout: 300_000 }, async (t) => {
+  test("starts its thread with the first beat, so that a server responds earlier", { timeout: 300_000 }, async (t) => {
     for (const [seconds, expected] of [
       [1000, "the loop has turned\n"],
       [0.5, "a thread\nthe loop has turned\n"],
@@ -50,19 +50,19 @@ describe("the watchdog", () => {
     }
   });
 
-  test("names the module whose code holds the loop", { timeout: 300_000 }, async (t) => {
+  test("names the module whose code blocks the loop", { timeout: 300_000 }, async (t) => {
     const { stderr } = await run(t, false, waits(4));
-    assert.match(stderr, /the event loop has stood still for \d+\.\d s, in code of the module shop/);
+    assert.match(stderr, /the event loop has been blocked for \d+\.\d s, in code of the module shop/);
   });
 
-  test("tells where it stands, and the code goes on", { timeout: 300_000 }, async (t) => {
+  test("prints the stack of the blocked loop, and the code continues", { timeout: 300_000 }, async (t) => {
     const hold =
       "const cell = new Int32Array(new SharedArrayBuffer(4)); function count() { const end = Date.now() + 8000; while (Date.now() < end) Atomics.wait(cell, 0, 0, 5); }\ncount(); console.error('went on');";
     const { stderr } = await run(t, false, hold);
     assert.match(stderr, /it runs\n {4}at count \(.*program\.mjs:\d+:\d+\)\n(?:.*\n)*went on/);
   });
 
-  test("ends the process, where it is to", { timeout: 300_000 }, async (t) => {
+  test("ends the process if that is configured", { timeout: 300_000 }, async (t) => {
     const { stderr, signal } = await run(t, true, waits(50));
     assert.match(stderr, /the process ends, as the option loop_watchdog_exit says/);
     assert.equal(signal, "SIGKILL");

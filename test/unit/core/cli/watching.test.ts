@@ -1,4 +1,4 @@
-/** `modhost run --watch`: what is saved is served, and what fails is told with its line. */
+/** `modhost run --watch`: saved files are served, and failures are shown with their line. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,15 +11,15 @@ const app = (text: string) => `export default (module) => {
 };
 `;
 
-test("run --watch reloads a module whose file is saved, tells the line of a failure, and applies the config file", async () => {
+test("run --watch reloads a module whose file is saved, shows the line of a failure, and applies the config file", async () => {
   const config = (paths: object) => JSON.stringify({ modules_enabled: ["http", "./mod_http_a.mjs"], ...paths });
   await using program = await Program.in({ "mod_http_a.mjs": app('"one"'), "modhost.config.json": config({}) });
   const server = await program.serve(["run", "--watch"]);
   const get = async (path: string) => (await fetch(`http://127.0.0.1:${server.started.ports[0]?.port}${path}`)).text();
   const save = async (text: string) => {
-    const told = server.next('"changed"');
+    const printed = server.next('"changed"');
     await writeFile(join(program.folder, "mod_http_a.mjs"), text);
-    return JSON.parse(await told).change;
+    return JSON.parse(await printed).change;
   };
   assert.equal(await get("/a/"), "one");
   assert.equal((await save(app('"two"'))).result, "done");

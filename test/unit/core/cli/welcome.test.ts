@@ -12,8 +12,8 @@ function shown(started: Partial<Started>, width?: number): string {
   return welcome({ ...nothing, ...started }, { paint: (_style, text) => text, width });
 }
 
-describe("what run tells on a terminal", () => {
-  test("has the address of each app", () => {
+describe("the text that run prints on a terminal", () => {
+  test("contains the address of each app", () => {
     const text = shown({ apps: [app("dashboard", "http://a/admin/"), app("files", "http://a/", "https://a/")] });
     assert.match(
       text,
@@ -21,7 +21,7 @@ describe("what run tells on a terminal", () => {
     );
   });
 
-  test("has what failed and why, and what to try next", () => {
+  test("contains the failed modules with reasons, and what to try next", () => {
     const text = shown({ apps: [app("files", "http://a/")], failed: [failed] });
     assert.match(text, /^ {2}failed {2}notes: no luck \(mod_notes\.ts:3\)$/m);
     assert.match(text, /modhost reload notes/);
@@ -30,13 +30,13 @@ describe("what run tells on a terminal", () => {
     assert.match(text, /\nStop with Ctrl\+C\.$/);
   });
 
-  test("has an address a line where the terminal is too narrow for more", () => {
+  test("has one address per line if the terminal is narrow", () => {
     const urls = ["http://localhost:5280/files/", "https://localhost:5281/files/"];
     assert.match(shown({ apps: [app("files", ...urls)] }, 50), /^ {2}files {2}http:\S+\n {9}https:\S+$/m);
   });
 });
 
-test("run --port serves there, --quiet prints nothing of it", async () => {
+test("run --port serves on that port, and --quiet prints nothing", async () => {
   const module = `export default (module) => module.provides("http", { route: { GET: () => "hello" } });
     export const depends = ["http"];`;
   await using program = await Program.in({ "mod_hello.js": module });

@@ -10,7 +10,7 @@ import { freePort } from "#test/support/free_port.ts";
 import { rawExchange } from "#test/support/raw.ts";
 import { untilGone } from "#test/support/takeover_load.ts";
 import { numberByHttp2, numberByTls } from "./over_tls.ts";
-import { type Got, own, type Serving, serving, told } from "./workers_server.ts";
+import { commanded, type Got, own, type Serving, serving } from "./workers_server.ts";
 
 describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, () => {
   let shared: Serving;
@@ -21,13 +21,13 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
   });
   after(() => shared[Symbol.asyncDispose]());
 
-  test("serves with both of them; what is shared runs in the first alone, and knows the client", async () => {
+  test("serves in both; a shared module runs only in the primary, and sees the address of the client", async () => {
     const server = shared;
     const processes = await server.both();
     const first = await server.first();
     assert.ok(processes.has(first));
     for (let count = 1; count <= 12; count += 1) assert.equal((await server.get("/kept/count")).text, String(count));
-    for (let asked = 0; asked < 6; asked += 1) {
+    for (let sent = 0; sent < 6; sent += 1) {
       const { text, local } = await server.get("/kept/client");
       assert.deepEqual(JSON.parse(text), ["127.0.0.1", local]);
     }
@@ -35,7 +35,7 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     assert.equal((await server.get("/nowhere")).status, 404);
   });
 
-  test("a body goes to the shared module as it comes, and its answer comes back with trailers; websockets, too", async () => {
+  test("streams a body to the shared module and its response back, with trailers, and relays websockets", async () => {
     const server = shared;
     await server.both();
     for (let round = 0; round < 6; round += 1) {
@@ -45,14 +45,14 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     }
   });
 
-  test("the first process alone serves the port of the Admin API, and requests that either process makes there need a token", async () => {
+  test("serves the port of the Admin API only in the primary, and requests of both processes there need a token", async () => {
     const server = shared;
     const first = await server.first();
-    for (let asked = 0; asked < 4; asked += 1) {
-      const answer = await fetch(`http://127.0.0.1:${adminPort}/admin/api/status`, {
+    for (let sent = 0; sent < 4; sent += 1) {
+      const response = await fetch(`http://127.0.0.1:${adminPort}/admin/api/status`, {
         headers: { Connection: "close" },
       });
-      assert.equal(((await answer.json()) as { pid: number }).pid, first);
+      assert.equal(((await response.json()) as { pid: number }).pid, first);
     }
     const seen = new Set<string>();
     await eventually("both processes have asked", async () => {
@@ -62,21 +62,21 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     });
   });
 
-  test("a probe of HTTP/1.0 that names no host is answered, whichever process takes it", async () => {
+  test("responds in either process to a probe of HTTP/1.0 without a host", async () => {
     const server = shared;
     const first = await server.first();
     await eventually("the other process has taken one", async () => {
-      // The second request of a connection is not steered: it is handed over where the first one is
-      // answered.
+      // Only the first request of a connection chooses its process. A later one is relayed by the
+      // process that has the connection.
       const own = "GET /a/pid HTTP/1.1\r\nHost: localhost\r\n\r\n";
-      const told = await rawExchange(server.port, `${own}GET /kept/pid HTTP/1.0\r\n\r\n`);
-      const [, pid, answer] = /^.*?\r\n\r\n(\d+)(HTTP.*)$/s.exec(told) ?? [];
-      assert.match(String(answer), new RegExp(`^HTTP/1.1 200 .*\r\n\r\n${first}$`, "s"));
+      const received = await rawExchange(server.port, `${own}GET /kept/pid HTTP/1.0\r\n\r\n`);
+      const [, pid, second] = /^.*?\r\n\r\n(\d+)(HTTP.*)$/s.exec(received) ?? [];
+      assert.match(String(second), new RegExp(`^HTTP/1.1 200 .*\r\n\r\n${first}$`, "s"));
       return Number(pid) !== first;
     });
   });
 
-  test("tells the figures of both as one", async () => {
+  test("reports the metrics of both as one", async () => {
     const server = shared;
     await server.both();
     const counted = async () => {
@@ -91,21 +91,23 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     assert.equal((await counted())[1], 2);
   });
 
-  /** Processes that answer several requests, each on a connection of its own. */
-  const answering = async (ask: () => Promise<Got>) => {
-    const answers = await Promise.all(Array.from({ length: 6 }, ask));
-    return [...new Set(answers.map(({ text }) => Number(text)))];
+  /** Returns the processes that respond to several requests, each on its own connection. */
+  const respondingProcesses = async (ask: () => Promise<Got>) => {
+    const responses = await Promise.all(Array.from({ length: 6 }, ask));
+    return [...new Set(responses.map(({ text }) => Number(text)))];
   };
 
-  test("answers a client of a sticky module in one process, by its address as trusted proxies tell it", async () => {
+  test("routes a client of a sticky module to one process, by its address behind trusted proxies", async () => {
     const { get, both } = shared;
     const processes = await both();
     const found = new Set<number>();
     for (let host = 1; host <= 4; host += 1) {
       const proxied = { "X-Forwarded-For": `127.0.0.${host}` };
-      const direct = await answering(() => get("/cart/pid", { "X-Forwarded-For": "192.0.2.1" }, `127.0.0.${host}`));
+      const direct = await respondingProcesses(() =>
+        get("/cart/pid", { "X-Forwarded-For": "192.0.2.1" }, `127.0.0.${host}`),
+      );
       assert.deepEqual(
-        [direct.length, ...(await answering(() => get("/cart/pid", proxied, "127.0.0.99")))],
+        [direct.length, ...(await respondingProcesses(() => get("/cart/pid", proxied, "127.0.0.99")))],
         [1, ...direct],
       );
       found.add(direct[0] as number);
@@ -113,7 +115,7 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     assert.deepEqual([...found].sort(), [...processes].sort());
   });
 
-  test("answers a client of a sticky module in one process, by a cookie where the module says so", async () => {
+  test("routes a client of a sticky module to one process by a cookie, if the module says so", async () => {
     const { get, both } = shared;
     const processes = await both();
     const found = new Set<number>();
@@ -121,7 +123,7 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
       const { text, cookies } = await get("/shop/pid");
       assert.match(cookies.join(), /^modhost_process=[0-9a-f]{16}; Path=\/; HttpOnly; SameSite=Lax$/);
       const headers = { Cookie: cookies[0]?.split(";")[0] };
-      assert.deepEqual(await answering(() => get("/shop/pid", headers)), [Number(text)]);
+      assert.deepEqual(await respondingProcesses(() => get("/shop/pid", headers)), [Number(text)]);
       assert.deepEqual((await get("/shop/pid", headers)).cookies, []);
       found.add(Number(text));
       return found.size === 2;
@@ -136,7 +138,7 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     assert.deepEqual(names.sort(), ["modhost_process", "own"]);
   });
 
-  test("answers a client of a sticky module in one process over TLS, too, by HTTP/1.1 and by HTTP/2", async () => {
+  test("routes a client of a sticky module to one process over TLS, too, with HTTP/1.1 and HTTP/2", async () => {
     const { securePort, get, both } = shared;
     const processes = await both();
     const found = new Set<number>();
@@ -153,14 +155,14 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     const { text, cookies } = await get("/shop/pid");
     const cookie = String(cookies[0]?.split(";")[0]);
     for (let times = 0; times < 3; times += 1) {
-      const asked = ["/shop/pid", "/a/pid", "/shop/pid"];
-      const [first, , last] = await numberByHttp2(securePort, asked, { cookie });
+      const paths = ["/shop/pid", "/a/pid", "/shop/pid"];
+      const [first, , last] = await numberByHttp2(securePort, paths, { cookie });
       assert.deepEqual([first, last], [Number(text), Number(text)]);
       assert.equal(await numberByTls(securePort, "/shop/pid", { cookie }), Number(text));
     }
   });
 
-  test("is operated as one: a reload rolls through both under load, and a new process has what was loaded", async () => {
+  test("is operated as one: a reload affects both one after the other under load, and a new process loads what they have loaded", async () => {
     await using server = await serving();
     const first = await server.first();
     const processes = await server.both();
@@ -168,7 +170,7 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     let isOver = false;
     const lost: string[] = [];
     const texts = new Set<string>();
-    const asking = Array.from({ length: 3 }, async () => {
+    const loading = Array.from({ length: 3 }, async () => {
       while (!isOver) {
         try {
           const { status, text } = await server.get("/a/text");
@@ -181,7 +183,7 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
       }
     });
     await writeFile(join(server.program.folder, "mod_http_a.mjs"), own("new"));
-    const { result, steps } = await told(server, "reload", "http_a");
+    const { result, steps } = await commanded(server, "reload", "http_a");
     assert.equal(result, "done");
     assert.equal(steps.at(-1).what, "process 2 has made the change");
     const after = await Promise.all(Array.from({ length: 12 }, () => server.get("/a/text")));
@@ -190,40 +192,40 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
       join(server.program.folder, "mod_http_a.mjs"),
       "export default () => { throw new Error('broken'); };",
     );
-    assert.equal((await told(server, "reload", "http_a")).result, "failed");
+    assert.equal((await commanded(server, "reload", "http_a")).result, "failed");
     isOver = true;
-    await Promise.all(asking);
+    await Promise.all(loading);
     assert.deepEqual(lost, []);
     assert.deepEqual(await server.both(), processes);
 
     await writeFile(join(server.program.folder, "mod_http_a.mjs"), own("new"));
     await writeFile(join(server.program.folder, "mod_http_more.mjs"), own("more"));
-    assert.equal((await told(server, "load", "./mod_http_more.mjs")).result, "done");
+    assert.equal((await commanded(server, "load", "./mod_http_more.mjs")).result, "done");
     process.kill(other as number, "SIGKILL");
     let now = await server.both();
     assert.ok(!now.has(other as number));
     const more = await Promise.all(Array.from({ length: 12 }, () => server.get("/more/pid")));
     for (const { status } of more) assert.equal(status, 200);
-    const { processes: others } = await told(server, "status");
+    const { processes: others } = await commanded(server, "status");
     assert.deepEqual(
       others.map(({ number, pid }: { number: number; pid: number }) => [number, now.has(pid)]),
       [[2, true]],
     );
-    // Nobody else begins to run what the first has unloaded.
-    assert.equal((await told(server, "unload", "http_kept")).result, "done");
+    // No other process begins to run what the primary has unloaded.
+    assert.equal((await commanded(server, "unload", "http_kept")).result, "done");
     const [second] = [...now].filter((pid) => pid !== first);
     process.kill(second as number, "SIGKILL");
     await eventually("another process serves", async () => {
       now = await server.pids();
       return now.size === 2 && !now.has(second as number);
     });
-    const asked = await Promise.all(Array.from({ length: 12 }, () => server.get("/kept/pid")));
-    assert.deepEqual(new Set(asked.map(({ status }) => status)), new Set([404]));
+    const responses = await Promise.all(Array.from({ length: 12 }, () => server.get("/kept/pid")));
+    assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([404]));
     server.kill("SIGKILL");
     for (const pid of now) await untilGone(pid, false);
   });
 
-  test("another process takes the place of one that is killed; whoever connects meanwhile is served", async () => {
+  test("replaces a process that is killed, and serves clients that connect in between", async () => {
     await using server = await serving();
     const before = await server.both();
     const first = await server.first();
@@ -235,7 +237,7 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     await untilGone(other, false);
     let next = 0;
     await eventually("another process serves", async () => {
-      // What was on its way to the one that was killed is lost with it.
+      // A request on its way to the killed process is lost with it.
       const { status, text } = await server.get("/cart/pid", {}, address).catch(() => ({ status: 0, text: "0" }));
       next = Number(text);
       return status === 200 && next !== first;
@@ -256,17 +258,17 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
 });
 
 /**
- * What a body sent in two pieces comes back as; the second is sent when the first has come back.
+ * Sends a body in two pieces, the second when the first has come back, and returns the response.
  */
 function upper(port: number): Promise<{ text: string; trailer: string | undefined }> {
   return new Promise((resolve, reject) => {
-    const sent = request({ port, host: "127.0.0.1", path: "/kept/upper", method: "POST", agent: false }, (answer) => {
+    const sent = request({ port, host: "127.0.0.1", path: "/kept/upper", method: "POST", agent: false }, (response) => {
       let text = "";
-      answer.on("data", (piece) => {
+      response.on("data", (piece) => {
         if (text === "") sent.end(" second");
         text += piece;
       });
-      answer.on("end", () => resolve({ text, trailer: answer.trailers["x-after"] })).on("error", reject);
+      response.on("end", () => resolve({ text, trailer: response.trailers["x-after"] })).on("error", reject);
     });
     sent.on("error", reject).write("first");
   });

@@ -76,7 +76,7 @@ describe("a server of two processes, of which one has ended or hangs", { concurr
       const before = await descriptors();
       const open = Object.entries(phases).map(([phase, bytes]) => ({ phase, ends: exchange(server.port, bytes) }));
       const clients = load(server.port, 24);
-      await eventually("it is asked", () => (clients.statuses.get("200") ?? 0) > 200);
+      await eventually("the request has arrived", () => (clients.statuses.get("200") ?? 0) > 200);
       process.kill(first, signal);
       const left = new Set(Object.keys(phases));
       await Promise.all(open.map(({ phase, ends }) => ends.then(() => left.delete(phase))));
@@ -100,7 +100,7 @@ describe("a server of two processes, of which one has ended or hangs", { concurr
     process.kill(other, "SIGSTOP");
     const { status, text } = await server.get("/metrics");
     assert.deepEqual([status, /^modhost_workers \d/m.test(text)], [200, true]);
-    // It is not killed yet.
+    // This checks that it still exists.
     process.kill(other, 0);
     await eventually("another process serves", async () => {
       const now = await server.pids();

@@ -48,7 +48,7 @@ const remembering = (by: string) => `export const sticky = ${JSON.stringify(by)}
 ${own()}`;
 
 /** Keeps state: runs once. */
-const kept = `import { spawn } from "node:child_process";
+const stateful = `import { spawn } from "node:child_process";
 export const shared = true;
 export const depends = ["http"];
 export default (module) => {
@@ -85,7 +85,7 @@ export default (module) => {
 
 const files = (more?: object) => ({
   "mod_http_a.mjs": own(),
-  "mod_http_kept.mjs": kept,
+  "mod_http_kept.mjs": stateful,
   "mod_http_cart.mjs": remembering("address"),
   "mod_http_shop.mjs": remembering("cookie"),
   "modhost.config.json": config(more),
@@ -113,12 +113,12 @@ export async function serving(more?: object) {
   /** Sends a request on a new connection. */
   const get = (path: string, headers: OutgoingHttpHeaders = {}, localAddress = "127.0.0.1") =>
     new Promise<Got>((resolve, reject) => {
-      const sent = request({ port, host: "127.0.0.1", path, headers, localAddress, agent: false }, async (answer) => {
+      const sent = request({ port, host: "127.0.0.1", path, headers, localAddress, agent: false }, async (response) => {
         const local = sent.socket?.localPort as number;
         let text = "";
         try {
-          for await (const piece of answer) text += piece;
-          resolve({ status: answer.statusCode ?? 0, text, local, cookies: answer.headers["set-cookie"] ?? [] });
+          for await (const piece of response) text += piece;
+          resolve({ status: response.statusCode ?? 0, text, local, cookies: response.headers["set-cookie"] ?? [] });
         } catch (error) {
           reject(error);
         }
@@ -126,8 +126,8 @@ export async function serving(more?: object) {
       sent.on("error", reject).end();
     });
   const pids = async () => {
-    const asked = await Promise.all(Array.from({ length: 16 }, () => get("/a/pid")));
-    return new Set(asked.map(({ text }) => Number(text)));
+    const responses = await Promise.all(Array.from({ length: 16 }, () => get("/a/pid")));
+    return new Set(responses.map(({ text }) => Number(text)));
   };
   /**
    * Waits until both processes have responded. The system chooses which one accepts a connection.
@@ -159,7 +159,7 @@ export async function serving(more?: object) {
 }
 
 /** Runs `modhost` against the server's admin socket and returns its output. */
-export async function told(server: Serving, ...words: string[]) {
+export async function commanded(server: Serving, ...words: string[]) {
   const { stdout, stderr } = await server.program.run([...words, "--json"], env);
   assert.notEqual(stdout, "", stderr);
   return JSON.parse(stdout);

@@ -33,8 +33,8 @@ function problemsOf(made: Config): string[] {
   return [];
 }
 
-describe("values", () => {
-  test("a default is given converted, null counts as not set", () => {
+describe("the value of an option", () => {
+  test("is the converted default if the option is not set or null", () => {
     const made = config({ idle: null });
     assert.equal(made.value("idle"), 120);
     assert.equal(made.value("folder"), "/srv/www");
@@ -42,7 +42,7 @@ describe("values", () => {
     assert.equal(made.raw("idle"), undefined);
   });
 
-  test("a host's own value comes before the server's", () => {
+  test("is the host's own value before that of the server", () => {
     const made = config({ name: "server", hosts: { "A.example": { name: "own" }, "b.example": null } });
     assert.deepEqual(made.hosts(), ["a.example", "b.example"]);
     assert.equal(made.value("name", "a.example"), "own");
@@ -50,25 +50,25 @@ describe("values", () => {
     assert.equal(made.value("name"), "server");
   });
 
-  test("a name that nobody declares is given as written", () => {
+  test("is returned as written if no module declares the option", () => {
     assert.deepEqual(config({ other: ["x"] }).value("other"), ["x"]);
   });
 
-  test("names that every object has are not taken for values", () => {
+  test("is undefined for names that every JavaScript object has", () => {
     assert.equal(config({}).raw("constructor"), undefined);
     assert.equal(config({ hosts: { a: {} } }).raw("toString", "a"), undefined);
   });
 });
 
-describe("environment", () => {
-  test("a variable wins over the file, the caller over the variable", () => {
+describe("an environment variable", () => {
+  test("takes precedence over the file, and the caller over the variable", () => {
     const env = { MODHOST_NAME: "variable", MODHOST_IDLE: "30s" };
     const made = config({ name: "file", idle: 5 }, env, { idle: 7 });
     assert.equal(made.value("name"), "variable");
     assert.equal(made.value("idle"), 7);
   });
 
-  test("lists are JSON or separated by commas, objects are JSON", () => {
+  test("has lists as JSON or separated by commas, and objects as JSON", () => {
     const text = config({}, { MODHOST_HTTP_PORTS: "80, 8080", MODHOST_HTTP_PATHS: '{"hello":"/"}' });
     assert.deepEqual(text.value("http_ports"), [80, 8080]);
     assert.deepEqual(text.value("http_paths"), { hello: "/" });
@@ -76,7 +76,7 @@ describe("environment", () => {
     assert.deepEqual(config({}, { MODHOST_HTTP_PORTS: "" }).value("http_ports"), []);
   });
 
-  test("variables count in any case, and the one in capitals goes first", () => {
+  test("may be written in any case, and the one in capitals takes precedence", () => {
     assert.equal(config({}, { MODHOST_idle: "30s" }).value("idle"), 30);
     assert.equal(config({}, { modhost_idle: "30s" }).value("idle"), 30);
     for (const names of [
@@ -88,30 +88,30 @@ describe("environment", () => {
     }
   });
 
-  test("text of a string option stays text", () => {
+  test("that sets a text option stays text", () => {
     assert.equal(config({}, { MODHOST_NAME: "12" }).value("name"), "12");
   });
 
-  test("a wrong variable is named as such", () => {
+  test("with a wrong value is named in the error", () => {
     assert.deepEqual(problemsOf(config({}, { MODHOST_HTTP_PATHS: "hello" })), [
       'MODHOST_HTTP_PATHS is "hello", but it must be an object',
     ]);
   });
 
-  test("numbers that JSON does not know are shown as they are", () => {
+  test("cannot be infinite: the message shows numbers that JSON does not have", () => {
     assert.deepEqual(problemsOf(config({ name: Number.POSITIVE_INFINITY, folder: Number.NaN })), [
       "name is Infinity, but it must be text",
       "folder is NaN, but it must be the path of a file or folder",
     ]);
   });
 
-  test("hosts may come from a variable", () => {
+  test("may contain the hosts", () => {
     assert.deepEqual(config({}, { MODHOST_HOSTS: '{"a.example":{}}' }).hosts(), ["a.example"]);
   });
 });
 
-describe("check", () => {
-  test("lists every problem with path, value and what is allowed", () => {
+describe("the check of a configuration", () => {
+  test("lists every problem with its path, the value and what is allowed", () => {
     const made = config({
       http_ports: 99_999,
       log_level: "loud",
@@ -135,37 +135,37 @@ describe("check", () => {
     assert.match(problemsOf(made)[0] ?? "", /^modhost\.config\.yaml: log_level is 1/);
   });
 
-  test("two spellings of one host are a problem", () => {
+  test("refuses two spellings of one host", () => {
     assert.match(
       problemsOf(configFrom({ hosts: { a: {}, A: {} } }))[0] ?? "",
-      /^hosts\.A .* the host a is there already/,
+      /^hosts\.A .* the host a is listed twice/,
     );
   });
 
-  test("two hosts that differ in a final dot are one", () => {
+  test("treats two hosts that differ only in a final dot as one", () => {
     assert.match(
       problemsOf(configFrom({ hosts: { "a.test": {}, "A.test.": {} } }))[0] ?? "",
-      /^hosts\.A\.test\. .* the host a\.test is there already/,
+      /^hosts\.A\.test\. .* the host a\.test is listed twice/,
     );
   });
 
-  test("a host keeps the options that stand below its name with a final dot", () => {
+  test("keeps the options below a host name with a final dot", () => {
     const made = configFrom({ name: "server", hosts: { "a.test.": { name: "host" } } });
     assert.deepEqual(made.hosts(), ["a.test"]);
     assert.equal(made.value("name", "a.test"), "host");
   });
 
-  test("what no request can name is no host", () => {
+  test("refuses host names that no request can name", () => {
     for (const name of [".", "a..", "a?b", "a#b", "a\\b", "a@b", "a/b", "a b", "[::1]x", "", "*.test"]) {
       assert.match(problemsOf(configFrom({ hosts: { [name]: {} } }))[0] ?? "", /its name must be a host name/, name);
     }
   });
 
-  test("says nothing about a configuration that holds", () => {
+  test("finds no problem in a valid configuration", () => {
     assert.deepEqual(problemsOf(config({ http_ports: [], hosts: { "[::1]": { name: "x" } } })), []);
   });
 
-  test("value() of a wrong option throws, naming it", () => {
+  test("value() throws for a wrong option, and names it", () => {
     assert.throws(() => config({ idle: "soon" }).value("idle"), {
       code: "OPTION_INVALID",
       message: /^Option idle is "soon"/,
@@ -173,8 +173,8 @@ describe("check", () => {
   });
 });
 
-describe("unknown names", () => {
-  test("are given with the nearest known one, where one is near", () => {
+describe("an unknown option", () => {
+  test("is listed with the nearest known name, if one is near", () => {
     const made = config(
       { http_prots: 1, zebra: 1, $schema: "x", hosts: { a: { nmae: 1 } } },
       { MODHOST_LOG_LEVLE: "info" },
@@ -187,13 +187,13 @@ describe("unknown names", () => {
     ]);
   });
 
-  test("a name that was asked for is known", () => {
+  test("counts as known after it was read", () => {
     const made = config({ zebra: 1 });
     made.raw("zebra");
     assert.deepEqual(made.unknownNames(), []);
   });
 
-  test("nearest() allows one edit for four characters", () => {
+  test("nearest() allows one edit for every four characters", () => {
     assert.equal(nearest("chekc", ["check", "run"]), "check");
     assert.equal(nearest("rn", ["run"]), "run");
     assert.equal(nearest("stop", ["check", "run"]), undefined);
@@ -203,7 +203,7 @@ describe("unknown names", () => {
 describe("declare", () => {
   const option = { type: "integer", describe: "" } as const;
 
-  test("an owner may replace its declarations, others may only repeat them", () => {
+  test("lets an owner replace its own declarations, and others only repeat them", () => {
     const made = configFrom({ size: "big" });
     made.declare({ size: option }, "mod_a");
     made.declare({ size: option }, "mod_b");

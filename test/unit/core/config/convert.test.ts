@@ -111,7 +111,7 @@ describe("convert", () => {
     });
   });
 
-  test("leaves out what may be left out", () => {
+  test("leaves out fields that are optional", () => {
     const ca = { type: "path", required: false, describe: "" } as const;
     assert.deepEqual(read("object", { a: {} }, { entries: { ca } }), { a: {} });
     assert.deepEqual(read("object", { a: { ca: "ca.pem" } }, { entries: { ca } }), {

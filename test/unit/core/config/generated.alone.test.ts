@@ -24,7 +24,7 @@ async function load(text: string): Promise<Config> {
 
 describe("the generated files", () => {
   for (const [path, content] of generated) {
-    test(`${path} says what the declarations say (else: npm run generate)`, async () => {
+    test(`${path} matches the declarations (else: npm run generate)`, async () => {
       assert.equal(await readFile(new URL(path, root), "utf8"), content);
     });
   }
@@ -34,14 +34,14 @@ describe("the generated files", () => {
   });
 });
 
-describe("the sample", () => {
-  test("loads as it is, setting nothing", async () => {
+describe("the sample configuration", () => {
+  test("is valid as it is, and sets nothing", async () => {
     const config = await load(sample);
     config.check();
     for (const name of names) assert.equal(config.raw(name), undefined, name);
   });
 
-  test("loads with every line uncommented, setting every option and no other", async () => {
+  test("is valid with every line uncommented, and sets every option and no other", async () => {
     const config = await load(sample.replaceAll(/^#(?=\w)/gm, ""));
     config.check();
     assert.deepEqual(config.unknownNames(), []);
@@ -60,8 +60,8 @@ describe("the sample", () => {
   });
 });
 
-describe("the schema", () => {
-  test("names every option, and in hosts those that a host may have", async () => {
+describe("the JSON Schema", () => {
+  test("names every option, and below hosts those that a host may have", async () => {
     const schema = JSON.parse(await readFile(new URL("config/modhost.schema.json", root), "utf8"));
     assert.deepEqual(Object.keys(schema.properties).sort(), [...names].sort());
     assert.ok("http_paths" in schema.$defs.host.properties);

@@ -10,7 +10,7 @@ const root = mkdtempSync(join(tmpdir(), "modhost-config-"));
 after(() => rm(root, { recursive: true }));
 let folders = 0;
 
-/** A fresh folder with these files. */
+/** Creates a folder with these files. */
 async function folder(files: Record<string, string | Uint8Array>): Promise<string> {
   const path = join(root, `${++folders}`);
   await mkdir(path);
@@ -23,7 +23,7 @@ async function folder(files: Record<string, string | Uint8Array>): Promise<strin
 
 const load = (cwd: string, path?: string) => loadConfig({ cwd, path, env: {} });
 
-describe("search", () => {
+describe("the search for a config file", () => {
   for (const [name, content] of Object.entries({
     "modhost.config.ts": "const level: string = 'debug'; export default { log_level: level };",
     "modhost.config.js": "export default { log_level: 'debug' };",
@@ -49,7 +49,7 @@ describe("search", () => {
     });
   }
 
-  test("goes up to the folder of the nearest package.json, and no further", async () => {
+  test("ends at the folder of the nearest package.json", async () => {
     const cwd = await folder({
       "modhost.config.yaml": "log_level: warn",
       "package/package.json": "{}",
@@ -63,12 +63,12 @@ describe("search", () => {
     assert.equal((await load(join(cwd, "loose"))).file, undefined);
   });
 
-  test("a package's module manifest is not taken for a configuration", async () => {
+  test("does not treat the manifest of a module package as a configuration", async () => {
     const cwd = await folder({ "package.json": '{ "modhost": { "kind": "module", "entry": "./index.js" } }' });
     assert.equal((await load(cwd)).file, undefined);
   });
 
-  test("without a file the embedded default serves ./data", async () => {
+  test("without a file uses the embedded default, which serves ./data", async () => {
     const cwd = await folder({});
     const config = await load(cwd);
     assert.equal(config.value("plugin_autoload"), true);
@@ -78,7 +78,7 @@ describe("search", () => {
     config.check();
   });
 
-  test("an empty file sets nothing, and neither does one of comments", async () => {
+  test("finds that an empty file, and one of comments, sets nothing", async () => {
     for (const content of ["", "# log_level: debug\n"]) {
       const config = await load(await folder({ "modhost.config.yaml": content }));
       assert.equal(config.value("log_level"), "info");
@@ -88,14 +88,14 @@ describe("search", () => {
     assert.equal((await load(await folder({ "modhost.config.yaml": "{}" }))).isEmpty, false);
   });
 
-  test("search: false reads no file, but the environment", async () => {
+  test("is omitted with search: false, and the environment is still read", async () => {
     const cwd = await folder({ ".modhostrc": "log_level: debug" });
     const config = await loadConfig({ cwd, search: false, env: { MODHOST_STOP_TIMEOUT: "1m" } });
     assert.deepEqual([config.file, config.value("log_level"), config.value("stop_timeout")], [undefined, "info", 60]);
     assert.equal(config.value("plugin_autoload"), false);
   });
 
-  test("a changed script is read afresh", async () => {
+  test("evaluates a changed script again", async () => {
     for (const name of ["modhost.config.mjs", "modhost.config.cjs"]) {
       const export_ = name.endsWith("cjs") ? "module.exports =" : "export default";
       const cwd = await folder({ [name]: `${export_} { stop_timeout: 1 };` });
@@ -106,26 +106,26 @@ describe("search", () => {
   });
 });
 
-describe("a named file", () => {
-  test("wins over what a search would find; paths count from its folder", async () => {
+describe("a named config file", () => {
+  test("takes precedence over the search, and paths are relative to its folder", async () => {
     const cwd = await folder({ ".modhostrc": "log_level: debug", "etc/my.yaml": "log_level: warn" });
     const config = await load(cwd, "etc/my.yaml");
     assert.equal(config.value("log_level"), "warn");
     assert.equal(config.value("data_path"), join(cwd, "etc/data"));
   });
 
-  test("that is missing is named", async () => {
+  test("is named in the error if it is missing", async () => {
     const cwd = await folder({});
     await assert.rejects(load(cwd, "none.yaml"), { code: "CONFIG_NOT_FOUND", message: /none\.yaml.*--config/ });
   });
 
-  test("of an unknown kind is refused", async () => {
+  test("is refused if its kind is unknown", async () => {
     const cwd = await folder({ "my.toml": "a = 1" });
     await assert.rejects(load(cwd, "my.toml"), { code: "CONFIG_UNREADABLE", message: /\.toml/ });
   });
 });
 
-describe("an unreadable file", () => {
+describe("an unreadable config file", () => {
   const wrong: [string, string, RegExp][] = [
     ["modhost.config.yaml", "a: 1\nb: [1, 2\nc: 3\n", /modhost\.config\.yaml cannot be read: line \d, column \d+: /],
     ["modhost.config.yaml", "a: 1\na: 2\n", /line 2, column 1: .*unique/],
@@ -142,7 +142,7 @@ describe("an unreadable file", () => {
     ],
     [".modhostrc.js", "export default () => { throw new Error('inside'); };", /inside \(\.modhostrc\.js:1\)/],
   ];
-  test("is told without a piece of it, which may be a secret", async () => {
+  test("causes an error without a piece of its text, which may be a secret", async () => {
     const files: [string, string, RegExp][] = [
       ["modhost.config.json", '{"api_tokens": hunter22}', /line 1, column 16: Unexpected token 'h'/],
       ["modhost.config.json", '{"api_tokens":\n  hunter22, "and": "more than ten characters"}', /line 2, column 3: /],
@@ -163,7 +163,7 @@ describe("an unreadable file", () => {
     }
   });
 
-  test("that is not UTF-8 is refused with the place, because other bytes would name other files", async () => {
+  test("is refused with the position if it is not UTF-8, because wrong bytes would name other files", async () => {
     const text = "# ok\nhttp_files_dir: ./caf\xe9\n";
     const latin1 = Buffer.from(text, "latin1");
     const utf16 = Buffer.from(text, "utf16le");
@@ -184,7 +184,7 @@ describe("an unreadable file", () => {
   });
 
   for (const [name, content, message] of wrong) {
-    test(`${name} with ${JSON.stringify(content.slice(0, 24))} says where and why`, async () => {
+    test(`causes an error with the position and the reason: ${name} with ${JSON.stringify(content.slice(0, 24))}`, async () => {
       const cwd = await folder({ [name]: content });
       await assert.rejects(load(cwd), { code: "CONFIG_UNREADABLE", message });
       await assert.rejects(load(cwd, name), { code: "CONFIG_UNREADABLE", message });

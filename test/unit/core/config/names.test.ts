@@ -33,7 +33,7 @@ describe("a merge key of YAML", () => {
     ["within an option", `$a: &a { deny: ["0.0.0.0/0", "::/0"] }\nhttp_guard: { "*": { <<: *a } }\n`, undefined],
     ["of a text in YAML 1.1", `%YAML 1.1\n---\n$all: &x { ${guardText} }\n<<: *x\n`, undefined],
   ] as const) {
-    test(`${where} gives its entries to the map`, async () => {
+    test(`adds its entries to the map ${where}`, async () => {
       for (const name of ["modhost.config.yaml", ".modhostrc"]) {
         const config = await read(text, name);
         assert.deepEqual(config.value("http_guard", host), guard);
@@ -42,7 +42,7 @@ describe("a merge key of YAML", () => {
     });
   }
 
-  test("leaves the map's own entries as they are, and takes the first of several sources", async () => {
+  test("keeps the map's own entries, and prefers the first of several sources", async () => {
     const config = await read(
       "$a: &a { one: 1, two: 1, three: 1 }\n$b: &b { two: 2, four: 2 }\nin: { three: 3, <<: [*b, *a], one: 3 }\n",
     );
@@ -55,17 +55,17 @@ describe("a merge key of YAML", () => {
     ["an anchor within a merged map", "$a: { <<: &b { a: 1 }, b: 1 }\nin: { <<: *b }", { a: 1 }],
     ["the latest of two anchors of a name", "$a: &a { a: 1 }\n$b: &a { a: 2 }\nin: { <<: *a }", { a: 2 }],
     [
-      "no map below a name of the map's own",
+      "no map below one of the map's own names",
       "$a: &a { a: { x: 1, y: 1 } }\nin: { <<: *a, a: { x: 2 } }",
       { a: { x: 2 } },
     ],
-    ["nothing over an entry that is empty", "$a: &a { a: 1 }\nin: { <<: *a, a: }", { a: null }],
+    ["nothing over an empty entry", "$a: &a { a: 1 }\nin: { <<: *a, a: }", { a: null }],
     [
       "names that are numbers as they are written",
       "$a: &a { 1.10: 1, 1.1: 2 }\nin: { <<: *a, 1.1: 3 }",
       { "1.10": 1, "1.1": 3 },
     ],
-    ["nothing, where the map or list is empty", "in: { <<: {}, a: { <<: [] } }", { a: {} }],
+    ["nothing from an empty map or list", "in: { <<: {}, a: { <<: [] } }", { a: {} }],
   ];
   for (const [what, text, result] of merges) {
     test(`merges ${what}`, async () => assert.deepEqual((await read(text)).value("in"), result));
@@ -80,7 +80,7 @@ describe("a merge key of YAML", () => {
     for (const name of names) assert.deepEqual(config.value("http_guard", name), guard);
   });
 
-  test("whose value is not a map causes an error with its position", async () => {
+  test("causes an error with its position if its value is not a map", async () => {
     for (const value of ["5", "", "[1]", "text"]) {
       await assert.rejects(
         read(`log_level: info\nhosts:\n  a.test:\n    <<: ${value}\n`),
@@ -89,12 +89,12 @@ describe("a merge key of YAML", () => {
     }
   });
 
-  test("gives a merged option the position of the entry that is merged", async () => {
+  test("gives a merged option the position of the merged entry", async () => {
     const text = `hosts:\n  a.test: &x\n    http_guard:\n      probe: { denny: 1 }\n  b.test:\n    <<: *x\n`;
     assert.deepEqual(await positionIn(text, "hosts.b.test.http_guard.probe.denny"), { line: 4, column: 16 });
   });
 
-  test("is refused where nothing is merged: in quotes, in JSON, in an object", async () => {
+  test("is refused in quotes, in JSON and in objects of scripts, which merge nothing", async () => {
     const values = { hosts: { "a.test": { "<<": { http_guard: guard } } } };
     const said = /hosts\.a\.test\.<< is set, but only YAML merges/;
     for (const config of [
@@ -131,7 +131,7 @@ describe("aliases", () => {
 });
 
 describe("a repeated name", () => {
-  for (const [name, text, place] of [
+  for (const [name, text, position] of [
     ["modhost.config.yaml", "log_level: warn\nhttp_guard:\n  a: { rate: 1/s }\n  a: {}\n", "line 4, column 3"],
     ["modhost.config.yaml", "http_guard:\n  1: { rate: 1/s }\n  '1': {}\n", "line 3, column 3"],
     ["modhost.config.json", '{ "http_guard": { "a": { "rate": "1/s" },\n "a": {} } }', "line 2, column 2"],
@@ -139,7 +139,7 @@ describe("a repeated name", () => {
     ["package.json", '{ "modhost": { "log_level": "warn", "log_level": "info" } }', "line 1, column 37"],
   ] as const) {
     test(`is refused: ${name} with ${JSON.stringify(text)}`, async () => {
-      await assert.rejects(read(text, name), new RegExp(`${place}:`));
+      await assert.rejects(read(text, name), new RegExp(`${position}:`));
     });
   }
 
@@ -162,7 +162,7 @@ describe("a repeated name", () => {
   });
 });
 
-test("an error in a text contains its position once", async () => {
+test("an error in a text contains its position only once", async () => {
   for (const [name, text] of [
     ["modhost.config.yaml", "a: 1\nb: *x\n"],
     ["modhost.config.json", '{\n "a": 1\n "b": 2 }'],
@@ -171,19 +171,19 @@ test("an error in a text contains its position once", async () => {
   }
 });
 
-describe("other names", () => {
-  test("of YAML are the text as written", async () => {
+describe("a name in a config file", () => {
+  test("in YAML is the text as written", async () => {
     const config = await read("names: { 1.10: a, 1.1: b, 0x10: c, 1e3: d, true: e, ~: f }");
     assert.deepEqual(config.value("names"), { "1.10": "a", "1.1": "b", "0x10": "c", "1e3": "d", true: "e", "~": "f" });
   });
 
-  test("that are not text, or missing, are refused", async () => {
+  test("is refused if it is missing or not text", async () => {
     await assert.rejects(read("a:\n  ? [b]\n  : 1\n"), /line 2, column 5: a name must be text/);
     await assert.rejects(read("a: &a b\n*a : 1\n"), /line 2, column 1: a name must be text/);
     await assert.rejects(read("a:\n  : 1\n"), /line 2, column 3: a name is missing before the colon/);
   });
 
-  test("that no object can have are refused", async () => {
+  test("is refused if no object can have it", async () => {
     const text = '{ "hosts": { "__proto__": { "http_guard": {} } } }';
     for (const name of ["modhost.config.json", "modhost.config.yaml"]) {
       const config = await read(text, name);
@@ -192,7 +192,7 @@ describe("other names", () => {
   });
 });
 
-describe("an unknown name that nearly equals an option with protects", () => {
+describe("a misspelt option with protects", () => {
   const declared = {
     http_guard: { type: "object", protects: true, describe: "x" },
     http_other: { type: "any", describe: "x" },
@@ -204,14 +204,14 @@ describe("an unknown name that nearly equals an option with protects", () => {
   };
 
   for (const name of ["http_gaurd", "http_guards", "HTTP_GUARD", "Http-Guard", "httpGuard"]) {
-    test(`is refused for the server and for a host: ${name}`, () => {
+    test(`is refused, for the server and for a host: ${name}`, () => {
       const said = new RegExp(`${name} is set, but no option has this name: write http_guard`);
       assert.throws(() => configOf({ [name]: guard }).checkNames(), said);
       assert.throws(() => configOf({ hosts: { "a.test": { [name]: guard } } }).checkNames(), said);
     });
   }
 
-  test("of a guard is refused while its module is not loaded, unless the module is disabled", () => {
+  test("is refused if it belongs to a module that is not loaded, unless that module is disabled", () => {
     const said = /http_guard is set, but the module http_guard is not loaded, .* modules_enabled/;
     const missing = (values: Record<string, unknown>) => {
       const config = configFrom(values);
@@ -233,7 +233,7 @@ describe("an unknown name that nearly equals an option with protects", () => {
     assert.throws(() => config.checkNames(), /MODHOST_HTTP_GAURD is set, but .* write MODHOST_HTTP_GUARD/);
   });
 
-  test("only causes a warning when it is further away, nearer to another option, begins with $, or is read by a module", () => {
+  test("only causes a warning if the name differs more, is nearer to another option, begins with $, or is read by a module", () => {
     const config = configOf({ zebra: 1, http_ohter: 1, $http_guard: 1, http_guarded: 1 });
     config.value("http_guarded");
     config.checkNames();
@@ -243,7 +243,7 @@ describe("an unknown name that nearly equals an option with protects", () => {
     );
   });
 
-  test("of an app is refused when it differs only in case, and otherwise causes a warning", () => {
+  test("is refused if the name of an app differs only in case, and causes a warning if it differs more", () => {
     const config = configFrom({
       http_guard: { "*": {}, Notes: {} },
       hosts: { "a.test": { http_guard: { nodes: {} } }, "b.test": {} },

@@ -23,7 +23,7 @@ function config(values: Record<string, unknown>) {
   return made;
 }
 
-test("secrets of the server, of hosts, of fields and of keys are masked, all else is as it was", () => {
+test("secrets of the server, of hosts, of fields and of keys are masked, and other text stays", () => {
   const made = config({
     mail_password: "hunter22",
     mail_tokens: { "token-one": { paths: ["/inbox"] } },
@@ -34,12 +34,12 @@ test("secrets of the server, of hosts, of fields and of keys are masked, all els
   assert.equal(made.mask(text), "(secret), (secret), (secret) of /inbox, (secret) of anna.b");
 });
 
-test("tokens of a list are secrets, and texts too short to be one are not", () => {
+test("tokens in a list are secrets, and very short texts are not", () => {
   assert.equal(config({ mail_tokens: ["token-one", "a"] }).mask("token-one a"), "(secret) a");
   assert.equal(config({}).mask("nothing is set"), "nothing is set");
 });
 
-test("a wrong value of a secret option is told without it", () => {
+test("the error for a wrong value of a secret option does not contain the value", () => {
   const wrong = { mail_pin: "12345x", mail_boxes: { anna: "open sesame", bert: { user: "bert", password: 98765 } } };
   assert.throws(
     () => config(wrong).check(),
@@ -54,7 +54,7 @@ test("a wrong value of a secret option is told without it", () => {
   );
 });
 
-test("a secret that is not of the type a module reads is told without it", () => {
+test("the error for a secret that is read with another type does not contain the value", () => {
   assert.throws(() => config({ mail_pin: "12345x" }).value("mail_pin"), /mail_pin is set to a secret, but/);
 });
 
@@ -63,14 +63,14 @@ test("an option cannot be required and have a default", () => {
   assert.throws(() => configFrom({}).declare(both, "mail"), /its option mail_host is required, and yet has a default/);
 });
 
-test("a secret is masked as JSON and URLs spell it, and if it is a number, too", () => {
+test("a secret is masked in its JSON and URL forms, and also if it is a number", () => {
   const password = 'ä "b"\\\n/c';
   const made = config({ mail_password: password, mail_pin: 987654 });
   const text = [password, JSON.stringify({ password }), encodeURIComponent(password), `pin ${987654}`].join(" ");
   assert.equal(made.mask(text), '(secret) {"password":"(secret)"} (secret) pin (secret)');
 });
 
-test("secrets of the server's own tokens are masked, whatever stands around them", () => {
+test("secrets of the server's own tokens are masked, whatever text surrounds them", () => {
   const secret = `mht_abcdefghij_${"x".repeat(32)}`;
   assert.equal(config({}).mask(`GET /a/${secret}/b?c=${secret.replace("_", "%5F")}`), "GET /a/mht_.../b?c=mht_...");
 });

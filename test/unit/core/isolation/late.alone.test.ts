@@ -125,7 +125,7 @@ test("early hints of an isolated module reach the client, and trailers of the cl
 });
 
 test("an upload of 192 MiB goes through an isolated module with far less memory, no faster than it reads", {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async (t) => {
   const source = `export const isolated = true;
     let read = 0;

@@ -7,7 +7,7 @@ import { hostOf, logged, pluginHost, stateOf } from "./support.ts";
 
 const itself = (module: Module) => module;
 
-describe("options", () => {
+describe("an option of a module", () => {
   const config = {
     text: "words",
     number: "2.5",
@@ -21,7 +21,7 @@ describe("options", () => {
     file: "sub/file.txt",
   };
 
-  test("are read by type; text forms count, single values become lists, periods are seconds", async (t) => {
+  test("is read by its type: text forms are accepted, single values become lists, periods are seconds", async (t) => {
     const running = await hostOf(t, { itself }, { config });
     const module = running.host.exports<Module>("itself");
     assert.equal(module.get_option("table"), running.host.config.raw("table"));
@@ -38,7 +38,7 @@ describe("options", () => {
     assert.equal(module.data_path(), running.folder);
   });
 
-  test("have fallbacks in the same forms; a fallback path counts from the module's folder", async (t) => {
+  test("has a fallback in the same forms, and a fallback path is relative to the module's folder", async (t) => {
     const running = await pluginHost(t, { "mod_itself.ts": "export default (module) => module;" });
     const module = running.host.exports<Module>("itself");
     assert.equal(module.get_option("none"), undefined);
@@ -51,7 +51,7 @@ describe("options", () => {
     assert.equal(module.get_option_path("none", "www"), join(module.get_directory(), "www"));
   });
 
-  test("that do not hold are refused by name, with what is allowed", async (t) => {
+  test("is refused by name if its value is not allowed", async (t) => {
     const running = await hostOf(t, { itself }, { config });
     const module = running.host.exports<Module>("itself");
     const calls: [call: () => unknown, message: RegExp][] = [
@@ -65,7 +65,7 @@ describe("options", () => {
     for (const [call, message] of calls) assert.throws(call, { code: "OPTION_INVALID", message });
   });
 
-  test("of a host go before those of the server; an inherited set joins both", async (t) => {
+  test("is read from the host before the server, and an inherited set joins both", async (t) => {
     const hosts = { "one.example": { words: ["own"], size: 2 }, "two.example": {} };
     const running = await hostOf(t, { itself }, { config: { hosts, words: ["server"], size: 1 } });
     const one = running.host.exports<Module>("itself", "one.example");
@@ -77,21 +77,21 @@ describe("options", () => {
   });
 });
 
-describe("hooks", () => {
-  test("run by priority, then in order; the first answer other than undefined and null ends the event", async (t) => {
+describe("a hook", () => {
+  test("runs by priority and then in order, and the first result other than undefined and null ends the event", async (t) => {
     const seen: string[] = [];
-    const answer = (name: string, value?: unknown) => () => {
+    const returning = (name: string, value?: unknown) => () => {
       seen.push(name);
       return value;
     };
     const running = await hostOf(t, {
       a(module) {
-        module.hook("ask", answer("a0"));
-        module.hook("ask", (data: { n: number }) => answer("a-1", data.n === 1 ? "low" : null)(), -1);
+        module.hook("ask", returning("a0"));
+        module.hook("ask", (data: { n: number }) => returning("a-1", data.n === 1 ? "low" : null)(), -1);
       },
       b(module) {
-        module.hook("ask", answer("b5", null), 5);
-        module.hook("ask", answer("b0"));
+        module.hook("ask", returning("b5", null), 5);
+        module.hook("ask", returning("b0"));
         return module;
       },
     });
@@ -105,10 +105,10 @@ describe("hooks", () => {
     assert.throws(() => module.hook("x", "no function" as never), TypeError);
   });
 
-  test("of the host's own events all hear it, whatever others answer or throw", async (t) => {
+  test("always runs for an announced event, whatever other hooks return or throw", async (t) => {
     const seen: string[] = [];
     const running = await hostOf(t, {
-      answers: (module) => module.hook("server-started", () => true, 2),
+      returns_true: (module) => module.hook("server-started", () => true, 2),
       throws: (module) =>
         module.hook(
           "server-started",
@@ -117,7 +117,7 @@ describe("hooks", () => {
           },
           1,
         ),
-      hears: (module) => module.hook("server-started", () => seen.push("heard")),
+      listens: (module) => module.hook("server-started", () => seen.push("heard")),
     });
     assert.deepEqual(seen, ["heard"]);
     await new Promise(setImmediate);
@@ -125,8 +125,8 @@ describe("hooks", () => {
   });
 });
 
-describe("shared tables", () => {
-  test("are found by path: own, of another module of the host, of the whole server", async (t) => {
+describe("a shared table", () => {
+  test("is found by its path: of the module itself, of another module of the host, of the whole server", async (t) => {
     const running = await hostOf(t, {
       writer(module) {
         module.shared("counts").n = 1;
@@ -139,7 +139,7 @@ describe("shared tables", () => {
     assert.deepEqual(stateOf(running, "writer")?.holds, { shared: 2 });
   });
 
-  test("survive a reload, and go with the last module that uses them", async (t) => {
+  test("survives a reload, and disappears with the last module that uses it", async (t) => {
     const running = await hostOf(t, {
       a: (module) => (module.shared("/*/common").a ??= module.reloading),
       b: (module) => Object.keys(module.shared("/*/common")).length,
@@ -155,7 +155,7 @@ describe("shared tables", () => {
   });
 });
 
-test("log lines carry the module's name; levels are methods or the first argument", async (t) => {
+test("log lines contain the module's name, and levels are methods or the first argument", async (t) => {
   const running = await hostOf(t, { itself }, { config: { hosts: { "one.example": {} } } });
   const { log } = running.host.exports<Module>("itself", "one.example");
   log.info("sent %d of %s", 3, "many");
@@ -174,13 +174,13 @@ test("log lines carry the module's name; levels are methods or the first argumen
   assert.throws(() => log("loud" as never, "x"), /no log level loud/);
 });
 
-test("a status is logged and shown with the module's state", async (t) => {
+test("a status is logged, and shown with the module's state", async (t) => {
   const running = await hostOf(t, { worried: (module) => module.set_status("warn", "disk is nearly full") });
   assert.equal(stateOf(running, "worried")?.note, "disk is nearly full");
   assert.equal(logged(running, "warn")[0]?.module, "worried");
 });
 
-test("the module's folder and the files in it are at hand", async (t) => {
+test("a module can read its folder and the files in it", async (t) => {
   const running = await pluginHost(t, {
     "mod_files/index.ts": "export default (module) => module;",
     "mod_files/page.html": "<p>",

@@ -4,8 +4,8 @@ import { describe, test } from "node:test";
 import { createHost } from "#core/index.ts";
 import { folderOf, logged, pluginHost, stateOf, write } from "./support.ts";
 
-describe("what a module file may export", () => {
-  test("a default function, defineModule's value, named fields beside the function, CommonJS of either shape", async (t) => {
+describe("a module file", () => {
+  test("may export a default function, the value of defineModule, named fields next to a function, or either form in CommonJS", async (t) => {
     const { host } = await pluginHost(t, {
       "mod_plain.ts": "export default (module) => module.name;",
       "mod_defined.ts":
@@ -33,12 +33,12 @@ describe("what a module file may export", () => {
     assert.deepEqual(host.modules().find(({ name }) => name === "object")?.depends, ["common"]);
   });
 
-  test("its function is given the module object and nothing else", async (t) => {
+  test("exports a function that is called with the module object and nothing else", async (t) => {
     const { host } = await pluginHost(t, { "mod_greedy.ts": "export default (...given) => given.length;" });
     assert.equal(host.exports("greedy"), 1);
   });
 
-  test("anything else is refused, saying what to export", async (t) => {
+  test("with any other export is refused, with the form to use", async (t) => {
     const running = await pluginHost(t, {
       "mod_none.ts": "export const x = 1;",
       "mod_text.ts": 'export default "text";',
@@ -69,7 +69,7 @@ describe("code that cannot be evaluated", () => {
     "mod_healthy.ts": "export default () => 'fine';",
   };
 
-  test("is reported once with reason, file and line, and the other modules go on", async (t) => {
+  test("is reported once with reason, file and line, and the other modules load", async (t) => {
     const running = await pluginHost(t, broken);
     const expected: Record<string, RegExp> = {
       throws: /^The module throws failed while being imported: thrown 1 \(mod_throws\.ts:3\)$/,
@@ -94,7 +94,7 @@ describe("code that cannot be evaluated", () => {
     assert.equal(running.host.state, "running");
   });
 
-  test("is tried again when the module is loaded or reloaded by hand", async (t) => {
+  test("is evaluated again when somebody loads or reloads the module", async (t) => {
     const running = await pluginHost(t, broken);
     await assert.rejects(running.host.load("throws"), { code: "MODULE_FAILED" });
     await write(running.plugins, { "mod_throws.ts": "export default () => 'mended';" });
@@ -106,8 +106,8 @@ describe("code that cannot be evaluated", () => {
   });
 });
 
-describe("code is fresh after a reload", () => {
-  test("in every file of the module's folder, ES and CommonJS", async (t) => {
+describe("a reload evaluates again", () => {
+  test("every file in the module's folder, ES and CommonJS", async (t) => {
     const files = (n: number) => ({
       "mod_fresh/index.ts": `import { b } from "./lib/b.ts";\nimport c from "./c.cjs";\nimport { e } from "./e.cjs";\nexport default () => [${n}, b, c, e];`,
       "mod_fresh/lib/b.ts": `export { default as b } from "../deep.mjs";`,
@@ -123,7 +123,7 @@ describe("code is fresh after a reload", () => {
     assert.deepEqual(host.exports("fresh"), [2, 2, 2, 2]);
   });
 
-  test("in what a loose file imports beside it, but not in the modules there or in packages", async (t) => {
+  test("the files that a single file imports next to itself, but not modules there or packages", async (t) => {
     const counted = (name: string) =>
       `globalThis.counts ??= {};\nexport const n = (globalThis.counts.${name} = (globalThis.counts.${name} ?? 0) + 1);`;
     const { host } = await pluginHost(t, {
@@ -140,7 +140,7 @@ describe("code is fresh after a reload", () => {
     assert.deepEqual(host.exports("loose"), [helper + 1, pkg, other]);
   });
 
-  test("after an unload and a load", async (t) => {
+  test("the file after an unload and a load", async (t) => {
     const { host, plugins } = await pluginHost(t, { "mod_a.cjs": "module.exports = () => 1;" });
     await host.unload("a");
     await write(plugins, { "mod_a.cjs": "module.exports = () => 2;" });
@@ -149,7 +149,7 @@ describe("code is fresh after a reload", () => {
   });
 });
 
-test("a file outside any package that has modhost imports the running host's own exports", async (t) => {
+test("a file outside of any package imports the running host's own exports as modhost", async (t) => {
   const running = await pluginHost(t, {
     "mod_bare.ts":
       'import { ModhostError } from "modhost";\nimport { formdecode } from "modhost/net/http";\n' +
@@ -171,7 +171,7 @@ test("a file outside any package that has modhost imports the running host's own
   assert.match(stateOf(running, "bad_subpath")?.note ?? "", /'\.\/none' is not defined by "exports"/);
 });
 
-test("a module is loaded from a path, a function or a value, without configuration", async (t) => {
+test("a module can be loaded from a path, a function or a value, without configuration", async (t) => {
   const folder = await folderOf(t, { "mod_hello.ts": "export default (module) => module.get_directory();" });
   const host = createHost({
     config: { modules_enabled: [], data_path: join(folder, "data") },

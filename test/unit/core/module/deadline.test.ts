@@ -5,7 +5,7 @@ import { Deadline } from "#core/module/deadline.ts";
 
 const standStill = (milliseconds: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 
-test("work that was done while the process stood still is not late", async () => {
+test("work that ends while the process is suspended is not late", async () => {
   const waited = new Deadline(0.1).result(readFile(import.meta.filename, "utf8"), "load_timeout");
   standStill(400);
   assert.match(await waited, /Deadline/);

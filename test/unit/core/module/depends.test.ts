@@ -4,7 +4,7 @@ import type { Module } from "#core/types.ts";
 import { hostOf, logged, pluginHost, stateOf } from "./support.ts";
 
 describe("module.depends", () => {
-  test("loads a module that is not loaded, whether enabled or not, and gives what its function returned", async (t) => {
+  test("loads a module that is not loaded, enabled or not, and returns what its function returned", async (t) => {
     const running = await pluginHost(
       t,
       {
@@ -22,7 +22,7 @@ describe("module.depends", () => {
     );
   });
 
-  test("undoes the attempt that asked: nothing of it was live, what it held is released", async (t) => {
+  test("undoes the attempt that needed it: nothing of it was active, and its resources are released", async (t) => {
     const seen: string[] = [];
     let attempts = 0;
     const running = await hostOf(t, {
@@ -47,7 +47,7 @@ describe("module.depends", () => {
     assert.deepEqual(stateOf(running, "needy")?.holds, { hook: 1, item: 1, release: 1 });
   });
 
-  test("undoes the attempt even when the module catches the error", async (t) => {
+  test("undoes the attempt even if the module catches the error", async (t) => {
     let attempts = 0;
     const running = await hostOf(t, {
       catcher(module) {
@@ -79,20 +79,20 @@ describe("module.depends", () => {
     assert.deepEqual(stateOf(running, "waits")?.depends, ["other", "later"]);
   });
 
-  test("afterwards gives loaded modules, and cannot load others", async (t) => {
-    let kept: Module | undefined;
+  test("returns loaded modules after the load, and cannot load others", async (t) => {
+    let stored: Module | undefined;
     const running = await hostOf(t, {
       keeper: (module) => {
-        kept = module;
+        stored = module;
       },
       there: () => 1,
     });
-    assert.equal(kept?.depends("there"), 1);
-    assert.throws(() => kept?.depends("elsewhere"), { code: "MODULE_DEPENDENCY", message: /needs elsewhere/ });
+    assert.equal(stored?.depends("there"), 1);
+    assert.throws(() => stored?.depends("elsewhere"), { code: "MODULE_DEPENDENCY", message: /needs elsewhere/ });
     assert.equal(stateOf(running, "elsewhere"), undefined);
   });
 
-  test("spares the second attempt when the file exports depends", async (t) => {
+  test("needs no second attempt if the file exports depends", async (t) => {
     let attempts = 0;
     const running = await hostOf(t, {
       early: {
@@ -110,8 +110,8 @@ describe("module.depends", () => {
   });
 });
 
-describe("a dependency that is not to be had fails the module, with the reason", () => {
-  test("when it fails itself: it runs once, however many need it", async (t) => {
+describe("a missing dependency fails the module, with the reason,", () => {
+  test("if the dependency itself fails: it runs once, however many modules need it", async (t) => {
     let runs = 0;
     const running = await hostOf(t, {
       one: (module) => module.depends("broken"),
@@ -133,7 +133,7 @@ describe("a dependency that is not to be had fails the module, with the reason",
     assert.equal(logged(running, "error").length, 3);
   });
 
-  test("when it does not exist or is disabled", async (t) => {
+  test("if it does not exist or is disabled", async (t) => {
     const running = await hostOf(
       t,
       { one: (module) => module.depends("nowhere"), two: (module) => module.depends("off"), off: () => {} },
@@ -144,7 +144,7 @@ describe("a dependency that is not to be had fails the module, with the reason",
     assert.equal(stateOf(running, "off"), undefined);
   });
 
-  test("when modules depend on each other in a cycle, which is named", async (t) => {
+  test("if modules depend on each other in a cycle, which is named", async (t) => {
     const running = await hostOf(t, {
       a: (module) => module.depends("b"),
       b: { name: "b", depends: ["c"], load: () => {} },

@@ -1,4 +1,4 @@
-/** Authors of JavaScript are told in the log what the compiler tells those of TypeScript. */
+/** Hints in the log for authors of JavaScript, who lack the messages of the compiler. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Module } from "#core/types.ts";
@@ -6,7 +6,7 @@ import { hello, hostOf, logged, pluginHost, stateOf } from "./support.ts";
 
 type Loads = (module: Module) => unknown;
 
-/** What the log warns of when a module is loaded that does this. */
+/** Loads a module, and returns the warnings in the log. */
 async function warnings(t: Parameters<typeof hostOf>[0], load: Loads, options?: object): Promise<string[]> {
   const host = await hostOf(t, { app: { name: "app", load, ...(options === undefined ? {} : { options }) } as never });
   return logged(host, "warn").map(({ msg }) => msg);
@@ -50,29 +50,29 @@ describe("a hint in the log", () => {
   };
   for (const [what, [load, said]] of Object.entries(cases)) {
     test(`names ${what}`, async (t) => {
-      const told = await warnings(t, load);
-      assert.equal(told.length, 1, told.join("\n"));
-      assert.match(told[0] ?? "", said);
+      const logged = await warnings(t, load);
+      assert.equal(logged.length, 1, logged.join("\n"));
+      assert.match(logged[0] ?? "", said);
     });
   }
 
   const options = { notes_limit: { type: "integer", default: 3, describe: "How many." } };
 
-  test("names an option that is read under a name near to a declared one, once", async (t) => {
-    const told = await warnings(
+  test("names an option that is read by a name similar to a declared one, once", async (t) => {
+    const logged = await warnings(
       t,
       (module) => [module.get_option("notes_limt"), module.get_option_integer("notes_limt", 5)],
       options,
     );
-    assert.deepEqual(told, ["reads the option notes_limt, which it does not declare: did you mean notes_limit?"]);
+    assert.deepEqual(logged, ["reads the option notes_limt, which it does not declare: did you mean notes_limit?"]);
   });
 
-  test("names a field of an option's declaration", async (t) => {
-    const told = await warnings(t, () => undefined, { notes_limit: { ...options.notes_limit, defualt: 3 } });
-    assert.deepEqual(told, ["declares the option notes_limit with the field defualt: did you mean default?"]);
+  test("names an unknown field of an option's declaration", async (t) => {
+    const logged = await warnings(t, () => undefined, { notes_limit: { ...options.notes_limit, defualt: 3 } });
+    assert.deepEqual(logged, ["declares the option notes_limit with the field defualt: did you mean default?"]);
   });
 
-  test("names an export that is near to one that the host reads", async (t) => {
+  test("names an export that is similar to one that the host reads", async (t) => {
     const host = await pluginHost(t, {
       "mod_a.js": "export const option = {}; export const dependancies = []; export default () => {};",
     });
@@ -82,8 +82,8 @@ describe("a hint in the log", () => {
     );
   });
 
-  test("is not there for what is right, nor for a kind of the module's own that another one takes", async (t) => {
-    const told = await warnings(
+  test("does not appear for correct code, nor for a kind of its own that another module receives", async (t) => {
+    const logged = await warnings(
       t,
       (module) => {
         hello(module);
@@ -101,12 +101,12 @@ describe("a hint in the log", () => {
       },
       options,
     );
-    assert.deepEqual(told, []);
+    assert.deepEqual(logged, []);
   });
 });
 
-describe("a module is not loaded", () => {
-  test("whose provider has a value of the wrong kind, or no routes under a name near to it", async (t) => {
+describe("a module is not loaded if", () => {
+  test("a field of its provider has a value of the wrong kind, or its routes have a misspelt name", async (t) => {
     const provider = (item: object) => (module: Module) => {
       module.depends("http");
       module.provides("http", item as never);
@@ -125,7 +125,7 @@ describe("a module is not loaded", () => {
     );
   });
 
-  test("that reads an option by a getter of another type, and the operator's value is not blamed", async (t) => {
+  test("it reads an option by a getter of another type, and the operator's value is not called wrong", async (t) => {
     const host = await hostOf(t, {
       app: {
         options: { app_order: { type: "string", default: "newest", describe: "Order." } },

@@ -5,7 +5,7 @@ import { hostOf, pluginHost, stateOf } from "./support.ts";
 
 const two = { "one.example": {}, "two.example": {} };
 
-describe("with hosts, a module", () => {
+describe("on a server with virtual hosts, a module", () => {
   test("has an instance for each host, with that host's options, hooks and dependencies", async (t) => {
     const running = await hostOf(
       t,
@@ -31,7 +31,7 @@ describe("with hosts, a module", () => {
     assert.deepEqual(host.exports<Module>("greeter", "two.example").hosts(), ["one.example", "two.example"]);
   });
 
-  test("is loaded where it is enabled: the server's lists and the host's own", async (t) => {
+  test("is loaded on the hosts that enable it, by the server's lists and their own", async (t) => {
     const running = await pluginHost(
       t,
       {
@@ -56,7 +56,7 @@ describe("with hosts, a module", () => {
     );
   });
 
-  test("that is global is loaded once and found from every host; add_host is called for each", async (t) => {
+  test("that is global is loaded once and found from every host, and add_host is called for each", async (t) => {
     const seen: string[] = [];
     const running = await hostOf(
       t,
@@ -112,7 +112,7 @@ describe("with hosts, a module", () => {
     assert.throws(() => running.host.exports<Module>("late").set_global(), /only while the module loads/);
   });
 
-  test("is loaded, reloaded and unloaded on one host alone", async (t) => {
+  test("can be loaded, reloaded and unloaded on a single host", async (t) => {
     let loads = 0;
     const running = await hostOf(t, { a: () => ++loads }, { config: { hosts: two } });
     const { host } = running;
@@ -126,7 +126,7 @@ describe("with hosts, a module", () => {
     assert.equal(stateOf(running, "a", "one.example")?.status, "loaded");
   });
 
-  test("that fails on one host is there on the other", async (t) => {
+  test("that fails on one host still runs on the other", async (t) => {
     const running = await hostOf(
       t,
       {

@@ -22,7 +22,7 @@ function receiver(seen: string[], options: { refuse?: string; removed?: () => un
   };
 }
 
-test("a receiver is told of the items that are there, then of each that comes and goes", () => {
+test("a receiver gets the existing items, and then each one that is added or removed", () => {
   const items = new Items();
   const seen: string[] = [];
   items.add("kind", item("a"));
@@ -33,7 +33,7 @@ test("a receiver is told of the items that are there, then of each that comes an
   assert.deepEqual(seen, ["+a", "+b", "-b"]);
 });
 
-test("removing gives a promise for receivers that need time", async () => {
+test("removing an item returns a promise for receivers that need time", async () => {
   const items = new Items();
   const gate = Promise.withResolvers<void>();
   items.handle("kind", receiver([], { removed: () => gate.promise }));
@@ -43,7 +43,7 @@ test("removing gives a promise for receivers that need time", async () => {
   await left;
 });
 
-test("an item that one receiver refuses is taken back from the others", () => {
+test("an item that one receiver refuses is removed from the others", () => {
   const items = new Items();
   const seen: string[] = [];
   items.handle("kind", receiver(seen));
@@ -55,7 +55,7 @@ test("an item that one receiver refuses is taken back from the others", () => {
   assert.deepEqual(later, []);
 });
 
-test("a receiver that cannot take an item of before is told of the others, and never of its removal", () => {
+test("a receiver that refuses an existing item gets the others, and is not notified of its removal", () => {
   const items = new Items();
   const seen: string[] = [];
   const removeA = items.add("kind", item("a"));
@@ -67,7 +67,7 @@ test("a receiver that cannot take an item of before is told of the others, and n
   assert.equal(picky.faults.length, 1);
 });
 
-test("a receiver that fails at a removal does not stop the others", () => {
+test("a receiver that throws at a removal does not stop the others", () => {
   const items = new Items();
   const seen: string[] = [];
   const failing = receiver([], {
@@ -82,7 +82,7 @@ test("a receiver that fails at a removal does not stop the others", () => {
   assert.equal(failing.faults.length, 1);
 });
 
-test("a receiver that has ended hears nothing more", () => {
+test("a receiver that has ended gets no items", () => {
   const items = new Items();
   const seen: string[] = [];
   const end = items.handle("kind", receiver(seen));

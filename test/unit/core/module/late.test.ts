@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { eventually } from "#test/support/eventually.ts";
 import { hostOf, stateOf } from "./support.ts";
 
-test("a module that lacks what comes by itself is loaded once that is there, with those that need it; until then its paths answer 503", async (t) => {
+test("a module that needs something that is not ready is loaded once it is, with its dependants; until then its paths respond with 503", async (t) => {
   let begun: (() => Promise<void>) | undefined;
   let away: Error | undefined = Object.assign(new Error("the database is away"), { retry_after: 5 });
   const running = await hostOf(
@@ -35,7 +35,7 @@ test("a module that lacks what comes by itself is loaded once that is there, wit
     return shown.promise;
   };
   await again.promise;
-  // While it is being tried, too.
+  // Its paths respond with 503 during an attempt, too.
   const meanwhile = await ask().finally(shown.resolve);
   assert.equal(meanwhile, 503);
   away = undefined;

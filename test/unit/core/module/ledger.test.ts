@@ -22,7 +22,7 @@ const wait = async (work: unknown) => {
   return true;
 };
 
-test("effects are collected until activation and done at once afterwards", () => {
+test("effects are collected until activation, and performed at once afterwards", () => {
   const { ledger, effect, seen } = bench();
   ledger.add(effect("hook", "a"));
   assert.deepEqual(seen, []);
@@ -32,7 +32,7 @@ test("effects are collected until activation and done at once afterwards", () =>
   assert.deepEqual(seen, ["+a", "+b"]);
 });
 
-test("when one effect cannot be done, those before it are undone, last first", () => {
+test("if one effect cannot be performed, those before it are undone, last first", () => {
   const { ledger, effect, seen } = bench();
   for (const label of ["a", "b"]) ledger.add(effect("item", label));
   ledger.add({
@@ -46,7 +46,7 @@ test("when one effect cannot be done, those before it are undone, last first", (
   assert.deepEqual(seen, ["+a", "+b", "-b", "-a"]);
 });
 
-test("an effect that never was live is dropped without a release; what was held is released", async () => {
+test("an effect that was never active is dropped without a release, and recorded releases are called", async () => {
   const { ledger, effect, seen } = bench();
   ledger.add(effect("hook", "staged"));
   ledger.recordRelease("release", "held", () => void seen.push("-held"));
@@ -55,7 +55,7 @@ test("an effect that never was live is dropped without a release; what was held 
   assert.deepEqual(ledger.counts(), {});
 });
 
-test("take undoes only the named kinds, last first, and gives the promises", async () => {
+test("take undoes only the named kinds, last first, and returns the promises", async () => {
   const { ledger, effect, seen } = bench();
   ledger.add(effect("hook", "a"));
   ledger.add(effect("timer", "b"));
@@ -68,7 +68,7 @@ test("take undoes only the named kinds, last first, and gives the promises", asy
   assert.deepEqual(ledger.counts(), { timer: 1 });
 });
 
-test("a release that fails is reported with its label and stops no other", async () => {
+test("a release that fails is reported with its label, and does not stop the others", async () => {
   const { ledger, effect, faults, seen } = bench();
   ledger.activate();
   ledger.add(effect("timer", "first"));
@@ -89,7 +89,7 @@ test("an entry that has ended by itself is not released", async () => {
   assert.deepEqual(seen, ["+short"]);
 });
 
-test("counts says how many effects of each kind there are", () => {
+test("counts returns the number of effects of each kind", () => {
   const { ledger, effect } = bench();
   ledger.add(effect("hook", "a"));
   ledger.add(effect("hook", "b"));
@@ -97,7 +97,7 @@ test("counts says how many effects of each kind there are", () => {
   assert.deepEqual(ledger.counts(), { hook: 2, item: 1 });
 });
 
-test("an effect can be undone by itself, once, before its module leaves", async () => {
+test("an effect can be undone by itself, once, before its module is unloaded", async () => {
   const { ledger, effect, seen } = bench();
   ledger.activate();
   const entry = ledger.add(effect("item", "a"));

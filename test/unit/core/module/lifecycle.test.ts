@@ -4,8 +4,8 @@ import { assertNothingLeft } from "#core/testing/index.ts";
 import type { Module } from "#core/types.ts";
 import { hostOf, logged, stateOf } from "./support.ts";
 
-describe("loading", () => {
-  test("runs the function, module.load, then everything becomes live at once, then ready and the events", async (t) => {
+describe("loading a module", () => {
+  test("runs the function and module.load, then activates everything at once, then calls ready and announces the events", async (t) => {
     const seen: unknown[] = [];
     await hostOf(t, {
       watcher(module) {
@@ -36,12 +36,12 @@ describe("loading", () => {
     ["the function", "running its default function"],
     ["module.load", "running module.load"],
   ] as const) {
-    test(`that fails in ${where} leaves nothing live`, async (t) => {
+    test(`that fails while ${where} leaves nothing active`, async (t) => {
       const released: string[] = [];
-      let kept: Module | undefined;
+      let stored: Module | undefined;
       const running = await hostOf(t, {
         failing(module) {
-          kept = module;
+          stored = module;
           module.hook("ping", () => "pong");
           module.add_item("thing", {});
           module.add_timer(0, () => void released.push("timer ran"));
@@ -60,11 +60,11 @@ describe("loading", () => {
       assert.deepEqual(state?.holds, {});
       assert.equal(running.host.fire("ping"), undefined);
       assert.deepEqual(released, ["file closed"]);
-      assert.throws(() => kept?.hook("ping", () => {}), { code: "MODULE_UNLOADED" });
+      assert.throws(() => stored?.hook("ping", () => {}), { code: "MODULE_UNLOADED" });
     });
   }
 
-  test("fails when a receiver refuses what the module provides, and takes all of it back", async (t) => {
+  test("fails if a receiver refuses what the module provides, and removes all of it", async (t) => {
     const running = await hostOf(t, {
       receiver(module) {
         module.handle_items(
@@ -84,7 +84,7 @@ describe("loading", () => {
     assert.equal(running.host.fire("ping"), undefined);
   });
 
-  test("an error in module.ready is logged and noted; the module stays", async (t) => {
+  test("with an error in module.ready logs and notes the error, and the module stays", async (t) => {
     const running = await hostOf(t, {
       hasty(module) {
         module.ready = () => Promise.reject(new Error("not ready"));
@@ -95,14 +95,14 @@ describe("loading", () => {
     assert.equal(logged(running, "error").length, 1);
   });
 
-  test("its function is called with the module alone, so that further parameters keep their defaults", async (t) => {
+  test("calls its function with the module alone, so that further parameters have their defaults", async (t) => {
     const given: unknown[] = [];
     const load = (...values: unknown[]) => void given.push(values.length);
     await hostOf(t, { plain: { name: "plain", load } });
     assert.deepEqual(given, [1]);
   });
 
-  test("a module that is loaded into a running server is ready at once", async (t) => {
+  test("into a running server calls ready at once", async (t) => {
     const seen: string[] = [];
     const running = await hostOf(t, {
       late(module) {
@@ -115,7 +115,7 @@ describe("loading", () => {
   });
 });
 
-test("what a failing load has brought along stays, and is ready", async (t) => {
+test("that fails after it has loaded other modules leaves these loaded and ready", async (t) => {
   const seen: string[] = [];
   const running = await hostOf(t, {
     helper(module) {
@@ -132,8 +132,8 @@ test("what a failing load has brought along stays, and is ready", async (t) => {
   assert.deepEqual(seen, ["ready", "ready"]);
 });
 
-describe("unloading", () => {
-  test("takes hooks, items and timers first, waits for what is in flight, then unload, then the rest, last first", async (t) => {
+describe("unloading a module", () => {
+  test("removes hooks, items and timers first, waits for open requests, calls unload, and then releases the rest, last first", async (t) => {
     const seen: string[] = [];
     const gate = Promise.withResolvers<void>();
     const running = await hostOf(t, {
@@ -172,7 +172,7 @@ describe("unloading", () => {
     await assertNothingLeft(running.host, "leaver");
   });
 
-  test("does not wait longer than unload_grace", { timeout: 8000 }, async (t) => {
+  test("waits no longer than unload_grace", { timeout: 8000 }, async (t) => {
     const running = await hostOf(
       t,
       {
@@ -191,7 +191,7 @@ describe("unloading", () => {
     await assertNothingLeft(running.host, "leaver");
   });
 
-  test("an error in one step is logged under the module and does not stop the others", async (t) => {
+  test("logs an error of one step under the module, and continues with the others", async (t) => {
     const seen: string[] = [];
     const running = await hostOf(t, {
       clumsy(module) {
@@ -210,7 +210,7 @@ describe("unloading", () => {
     assert.equal(errors[0]?.module, "clumsy");
   });
 
-  test("takes dependants with it, before it, and tells the event", async (t) => {
+  test("unloads its dependants first, and announces each", async (t) => {
     const seen: string[] = [];
     const leaving = (module: Module) => {
       module.unload = () => void seen.push(module.name);
@@ -237,7 +237,7 @@ describe("unloading", () => {
     );
   });
 
-  test("afterwards the module object adds nothing more; what only reads goes on", async (t) => {
+  test("leaves its module object unable to add anything, though it can still read", async (t) => {
     let gone: Module | undefined;
     const running = await hostOf(t, {
       gone(module) {
@@ -269,7 +269,7 @@ describe("unloading", () => {
     assert.equal(module.get_option("data_path"), running.folder);
   });
 
-  test("stops timers, and the failure of one is logged under its module", async (t) => {
+  test("stops timers, and the failure of a timer is logged under its module", async (t) => {
     const fired = Promise.withResolvers<void>();
     let calls = 0;
     const running = await hostOf(t, {
@@ -300,7 +300,7 @@ describe("unloading", () => {
   });
 });
 
-test("operations on modules that are not there, or there already, are refused by code", async (t) => {
+test("operations on modules that do not exist, or that are loaded already, are refused with a code", async (t) => {
   const running = await hostOf(t, { here: () => {} });
   const { host } = running;
   await assert.rejects(host.load("here"), { code: "MODULE_ALREADY_LOADED" });

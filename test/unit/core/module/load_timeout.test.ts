@@ -17,7 +17,9 @@ describe("a module that does not settle", () => {
     },
   };
   for (const [step, hang] of Object.entries(steps)) {
-    test(`while ${step} has failed, holds nothing, and the others are loaded`, { timeout: 300_000 }, async (t) => {
+    test(`has failed if it hangs while ${step}: it holds nothing, and the others are loaded`, {
+      timeout: 300_000,
+    }, async (t) => {
       const running = await hostOf(
         t,
         {
@@ -47,14 +49,14 @@ describe("a module that does not settle", () => {
     });
   }
 
-  test("while its file is evaluated has failed, too", { timeout: 300_000 }, async (t) => {
+  test("has failed if it hangs while its file is evaluated", { timeout: 300_000 }, async (t) => {
     const files = { "mod_awaits.js": "await new Promise(() => {});", "mod_healthy.js": "export default () => 'fine';" };
     const running = await pluginHost(t, files, config);
     assert.match(stateOf(running, "awaits")?.note ?? "", /being imported: it took longer than 0\.1 s/);
     assert.equal(running.host.exports("healthy"), "fine");
   });
 
-  test("when it is told that it is ready says so, and does not hold up the server", { timeout: 300_000 }, async (t) => {
+  test("gets a note if it hangs in module.ready, and does not delay the server", { timeout: 300_000 }, async (t) => {
     const running = await hostOf(t, { hanging: (module) => void (module.ready = never) }, { config });
     assert.equal(running.host.state, "running");
     assert.equal(stateOf(running, "hanging")?.status, "loaded");
@@ -62,7 +64,7 @@ describe("a module that does not settle", () => {
   });
 });
 
-describe("what becomes of an abandoned load", () => {
+describe("an abandoned load", () => {
   for (const ending of ["resolves", "rejects"] as const) {
     test(`that ${ending} later is ignored`, { timeout: 300_000 }, async (t) => {
       const late = Promise.withResolvers<void>();
@@ -70,12 +72,12 @@ describe("what becomes of an abandoned load", () => {
       const note = (error: unknown) => void stray.push(error);
       process.on("unhandledRejection", note);
       t.after(() => process.off("unhandledRejection", note));
-      let kept: Module | undefined;
+      let stored: Module | undefined;
       const running = await hostOf(
         t,
         {
           async slow(module) {
-            kept = module;
+            stored = module;
             await late.promise;
           },
         },
@@ -85,12 +87,12 @@ describe("what becomes of an abandoned load", () => {
       else late.reject(new Error("too late"));
       await new Promise(setImmediate);
       assert.equal(stateOf(running, "slow")?.status, "failed");
-      assert.throws(() => kept?.hook("ping", () => "pong"), { code: "MODULE_UNLOADED" });
+      assert.throws(() => stored?.hook("ping", () => "pong"), { code: "MODULE_UNLOADED" });
       assert.deepEqual(stray, []);
     });
   }
 
-  test("a load after it can succeed", { timeout: 300_000 }, async (t) => {
+  test("can be followed by a load that succeeds", { timeout: 300_000 }, async (t) => {
     let attempts = 0;
     const running = await hostOf(t, { slow: () => (++attempts === 1 ? never() : "fine") }, { config });
     await running.host.load("slow");
@@ -102,7 +104,9 @@ describe("what becomes of an abandoned load", () => {
     ["running its default function", "export default () => new Promise(() => {});"],
     ["running module.restore", "export default (module) => { module.restore = () => new Promise(() => {}); };"],
   ] as const) {
-    test(`a reload that hangs while ${step} is refused, and the old one serves on`, { timeout: 300_000 }, async (t) => {
+    test(`a reload that hangs while ${step} is refused, and the old instance keeps serving`, {
+      timeout: 300_000,
+    }, async (t) => {
       const running = await pluginHost(t, { "mod_a.js": working }, config);
       await write(running.plugins, { "mod_a.js": source });
       const message = `The module a failed while ${step}: ${reason}`;
@@ -111,7 +115,7 @@ describe("what becomes of an abandoned load", () => {
     });
   }
 
-  test("a module.save that hangs refuses the reload", { timeout: 300_000 }, async (t) => {
+  test("a reload that hangs in module.save is refused", { timeout: 300_000 }, async (t) => {
     const running = await hostOf(t, { keeper: (module) => void (module.save = never) }, { config });
     await assert.rejects(running.host.reload("keeper"), /running module\.save: it took longer/);
     assert.equal(stateOf(running, "keeper")?.status, "loaded");

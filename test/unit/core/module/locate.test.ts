@@ -13,7 +13,7 @@ async function found(t: TestContext, files: Files, name: string, paths: readonly
   return { ...source, file: file.slice(folder.length + 1), folder };
 }
 
-test("the prefix mod_ and the extension are not part of a module's name", () => {
+test("the name of a module has neither the prefix mod_ nor an extension", () => {
   for (const entry of [
     "mod_hello",
     "hello",
@@ -33,7 +33,7 @@ describe("a module is found", () => {
     assert.equal((await found(t, { "mod_x.cjs": "" }, "mod_x")).file, "mod_x.cjs");
   });
 
-  test("only with a name", async (t) => {
+  test("only if it has a name", async (t) => {
     const folder = await folderOf(t, { "mod_.ts": "", "other/mod_/index.ts": "", "mod_x.ts": "" });
     const empty = { code: "MODULE_INVALID", message: /its name is empty: name a module by mod_NAME/ };
     assert.throws(() => listModules(folder), empty);
@@ -41,7 +41,7 @@ describe("a module is found", () => {
     assert.throws(() => locatePath(join(folder, "mod_.ts")), empty);
   });
 
-  test("as a folder with an index, or a file of its name, which it owns", async (t) => {
+  test("as a folder with an index, or with a file of its name, which belongs to it", async (t) => {
     const { file, root, folder, directory } = await found(t, { "mod_x/index.mjs": "" }, "x");
     assert.equal(file, "mod_x/index.mjs");
     assert.equal(root, join(folder, "mod_x"));
@@ -63,17 +63,17 @@ describe("a module is found", () => {
     }
   });
 
-  test("in the first folder that has it; a file goes before a folder", async (t) => {
+  test("in the first folder that has it, and a file before a folder", async (t) => {
     const files = { "one/mod_y.ts": "", "two/mod_x.ts": "", "three/mod_x.ts": "", "two/mod_x/index.ts": "" };
     assert.equal((await found(t, files, "x", ["one", "two", "three"])).file, "two/mod_x.ts");
   });
 
-  test("in plugin_paths before the bundled ones", async (t) => {
+  test("in plugin_paths before the bundled modules", async (t) => {
     assert.equal((await found(t, { "mod_http.ts": "" }, "http")).file, "mod_http.ts");
     assert.ok(locateModule("http", [], "/").file?.startsWith(bundledModules));
   });
 
-  test("as an npm package with a modhost key, seen from the config's folder", async (t) => {
+  test("as an npm package with a modhost key, as seen from the folder of the config file", async (t) => {
     const manifest = (name: string) =>
       JSON.stringify({ name, modhost: { kind: "module", entry: "main.js", host: ">=0.1" } });
     for (const [id, entry, name] of [
@@ -89,7 +89,7 @@ describe("a module is found", () => {
     }
   });
 
-  test("at a path of any name", async (t) => {
+  test("at a path with any name", async (t) => {
     const folder = await folderOf(t, { "hello.ts": "", "mod_dir/index.js": "" });
     assert.equal(locatePath(join(folder, "hello.ts")).name, "hello");
     assert.equal(locatePath(join(folder, "mod_dir")).name, "dir");
@@ -98,33 +98,33 @@ describe("a module is found", () => {
 });
 
 describe("a module is refused", () => {
-  test("when it is nowhere, also where the bundled modules are a folder of plugin_paths: they are named once", () => {
+  test("if it does not exist; a folder of bundled modules in plugin_paths is named only once", () => {
     assert.throws(
       () => locateModule("x", [bundledModules], bundledModules),
       (error: Error) => error.message.split(bundledModules).length === 2,
     );
   });
 
-  test("when it is nowhere: the places searched are named", async (t) => {
+  test("if it does not exist, with the folders that were searched", async (t) => {
     await assert.rejects(found(t, { ".mod_x.ts": "", "mod_x.txt": "", "mod_x.d.ts": "" }, "x"), (error: Error) => {
       assert.match(error.message, /No module x in .*modules, the npm packages x, modhost-mod-x, mod_x/);
       return true;
     });
   });
 
-  test("when it is misspelt: the one that is meant is named", async (t) => {
+  test("if it is misspelt, with the name that was probably meant", async (t) => {
     const files = { "mod_gallery.ts": "" };
     await assert.rejects(found(t, files, "galery"), { message: /check the spelling \(is gallery meant\?\), or add/ });
     await assert.rejects(found(t, files, "http_apii"), { message: /\(is http_api meant\?\)/ });
     await assert.rejects(found(t, files, "picture"), { message: /check the spelling, or add/ });
   });
 
-  test("when the file at a path cannot be one", async (t) => {
+  test("if the file at a path cannot be a module", async (t) => {
     const file = join(await folderOf(t, { "README.md": "" }), "README.md");
     assert.throws(() => locatePath(file), /README\.md.*a module is a folder or ends in \.ts, \.js, \.mjs, \.cjs/);
   });
 
-  test("when an npm package is no module of this host", async (t) => {
+  test("if an npm package is not a module for this host", async (t) => {
     const base = "node_modules/modhost-mod-x";
     const package_ = (modhost: unknown) => ({
       [`${base}/package.json`]: JSON.stringify({ modhost }),
@@ -137,14 +137,14 @@ describe("a module is refused", () => {
     await assert.rejects(found(t, empty, "x"), { code: "MODULE_INVALID", message: /gone\.js/ });
   });
 
-  test("when a published package ships TypeScript", async (t) => {
+  test("if a published package contains TypeScript", async (t) => {
     const base = "node_modules/modhost-mod-x";
     const files = { [`${base}/package.json`]: '{"modhost":{"kind":"module","entry":"m.ts"}}', [`${base}/m.ts`]: "" };
     await assert.rejects(found(t, files, "x"), { code: "MODULE_INVALID", message: /publish its JavaScript/ });
   });
 });
 
-test("the modules of a folder are listed once, sorted, without what is none", async (t) => {
+test("the modules of a folder are listed once, sorted, without other files", async (t) => {
   const folder = await folderOf(t, {
     "mod_b.ts": "",
     "mod_b/index.ts": "",

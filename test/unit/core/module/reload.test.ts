@@ -4,7 +4,7 @@ import type { Module } from "#core/types.ts";
 import { hostOf, pluginHost, stateOf, write } from "./support.ts";
 
 describe("a reload", () => {
-  test("saves, runs the new file, loads, restores, exchanges, then lets the old one go", async (t) => {
+  test("calls save, evaluates the new file, calls load and restore, swaps the instances, and then unloads the old one", async (t) => {
     const seen: string[] = [];
     let generation = 0;
     const running = await hostOf(t, {
@@ -40,7 +40,7 @@ describe("a reload", () => {
     assert.deepEqual(stateOf(running, "main")?.holds, { hook: 1 });
   });
 
-  test("restores with undefined where the old code had no save", async (t) => {
+  test("calls restore with undefined if the old code has no save", async (t) => {
     const given: unknown[] = [];
     const running = await hostOf(t, { main: (module) => void (module.restore = (saved) => given.push(saved)) });
     assert.deepEqual(given, []);
@@ -48,7 +48,7 @@ describe("a reload", () => {
     assert.deepEqual(given, [undefined]);
   });
 
-  test("exchanges items in one step: receivers never see neither", async (t) => {
+  test("swaps items in one step: receivers always see one of them", async (t) => {
     const there = new Set<object>();
     const counts: number[] = [];
     const running = await hostOf(t, {
@@ -72,7 +72,7 @@ describe("a reload", () => {
   });
 
   for (const change of ["reload", "unload"] as const) {
-    test(`stops timers at the ${change}, while requests of before may still finish`, async (t) => {
+    test(`stops timers at the ${change}, while earlier requests may still finish`, async (t) => {
       const withdrawn = Promise.withResolvers<void>();
       const finished = Promise.withResolvers<void>();
       const ticks: number[] = [];
@@ -132,7 +132,7 @@ describe("a reload", () => {
     "needs a module that is not there": "export default (module) => module.depends('nowhere');",
   };
   for (const [name, source] of Object.entries(failures)) {
-    test(`whose new file ${name} is refused, and the old one serves on untouched`, async (t) => {
+    test(`with a new file that ${name} is refused, and the old instance keeps serving`, async (t) => {
       const running = await pluginHost(t, { "mod_a.ts": working }, { a_size: "big" });
       const before = stateOf(running, "a");
       await write(running.plugins, { "mod_a.ts": source });
@@ -146,7 +146,7 @@ describe("a reload", () => {
     });
   }
 
-  test("that cannot save is refused", async (t) => {
+  test("is refused if the module cannot save", async (t) => {
     const running = await hostOf(t, {
       stubborn(module) {
         module.save = () => {
@@ -160,7 +160,7 @@ describe("a reload", () => {
     assert.equal(running.host.exports("stubborn"), before);
   });
 
-  test("waits for what is in flight on the old instance while the new one serves", async (t) => {
+  test("waits for open requests on the old instance while the new one serves", async (t) => {
     const gate = Promise.withResolvers<void>();
     const seen: string[] = [];
     let generation = 0;
@@ -187,7 +187,7 @@ describe("a reload", () => {
     assert.deepEqual(seen, ["unload 1"]);
   });
 
-  test("state survives a reload through save and restore, not an unload", async (t) => {
+  test("state survives a reload through save and restore, but not an unload", async (t) => {
     const running = await hostOf(t, {
       counter(module) {
         const state = { count: 0 };
@@ -224,7 +224,7 @@ describe("a reload of a dependency", () => {
     };
   };
 
-  test("reloads the dependants, which get the new one; the old ones go, dependants first", async (t) => {
+  test("reloads the dependants, which get the new one, and unloads the old ones, dependants first", async (t) => {
     const seen: string[] = [];
     const { host } = await hostOf(t, chain(seen));
     await host.reload("base");
@@ -238,7 +238,7 @@ describe("a reload of a dependency", () => {
     );
   });
 
-  test("changes nothing at all when a dependant cannot follow", async (t) => {
+  test("changes nothing if one dependant cannot be reloaded", async (t) => {
     const seen: string[] = [];
     let refuses = false;
     const { host } = await hostOf(t, {
@@ -255,7 +255,7 @@ describe("a reload of a dependency", () => {
     assert.deepEqual(seen, []);
   });
 
-  test("finds a circle that the new file makes", async (t) => {
+  test("finds a cycle that the new file creates", async (t) => {
     const running = await pluginHost(t, {
       "mod_a.ts": "export default () => 'a';",
       "mod_b.ts": "export default (module) => module.depends('a');",

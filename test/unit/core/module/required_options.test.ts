@@ -8,7 +8,7 @@ const options = {
 } as const satisfies OptionDeclarations;
 
 describe("a required option", () => {
-  test("that is not set keeps its module from loading and says how to set it; the others load", async (t) => {
+  test("that is not set fails its module with the way to set it, and the other modules load", async (t) => {
     let loads = 0;
     const load = () => void (loads += 1);
     const host = await hostOf(t, { mail: { name: "mail", options, load }, other: () => {} });
@@ -31,7 +31,7 @@ describe("a required option", () => {
     assert.deepEqual([stateOf(host, "mail")?.status, read], ["loaded", "hunter22"]);
   });
 
-  test("may be set for one host alone: on the others the module fails", async (t) => {
+  test("may be set for one host only: on the others the module fails", async (t) => {
     const hosts = { "a.example": { mail_password: "hunter22" }, "b.example": {} };
     const host = await hostOf(t, { mail: { name: "mail", options, load: () => {} } }, { config: { hosts } });
     assert.equal(stateOf(host, "mail", "a.example")?.status, "loaded");
@@ -39,7 +39,7 @@ describe("a required option", () => {
   });
 });
 
-test("a secret is in no line of the log and in no note, whoever writes it", async (t) => {
+test("a secret appears in no log line and in no note, whoever writes it", async (t) => {
   const load = (module: Module) => {
     module.log.info("logging in with %s", module.get_option("mail_password"));
     module.log.debug("settings: %j", { password: module.get_option("mail_password") });

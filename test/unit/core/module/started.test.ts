@@ -19,7 +19,7 @@ export default function own(module) {
   };
 }`;
 
-test("what a module has started is counted, and what it leaves running after a reload is named", async (t) => {
+test("resources that a module has started are counted, and those that it leaves running after a reload are named", async (t) => {
   const ends: (() => unknown)[] = [];
   Object.assign(globalThis, { endsOfOwn: ends });
   t.after(() => Promise.all(ends.map((end) => end())));
@@ -31,8 +31,8 @@ test("what a module has started is counted, and what it leaves running after a r
   await eventually("the log names what is left", () => /left a server on port \d+/.test(log().join("")));
   assert.match(log().join(""), /own.*left a server on port \d+ of 127\.0\.0\.1, the thread \d+ running: stop it in/);
   const now = holds();
-  assert.deepEqual([now.server, now["server of a former instance"], now["thread of a former instance"]], [1, 1, 1]);
-  assert.equal(now["child process of a former instance"], undefined);
+  assert.deepEqual([now.server, now["server of a previous instance"], now["thread of a previous instance"]], [1, 1, 1]);
+  assert.equal(now["child process of a previous instance"], undefined);
 });
 
 const timers = `import { setTimeout as sleep } from "node:timers/promises";
@@ -51,7 +51,7 @@ export default function timed(module) {
   again();
 }`;
 
-test("intervals and endless timeouts that a module leaves are named with the line that set them", async (t) => {
+test("intervals and endless timeouts that a module leaves running are named with the line that set them", async (t) => {
   const ends: NodeJS.Timeout[] = [];
   Object.assign(globalThis, { endsOfTimers: ends, isEndless: true });
   t.after(() => {
@@ -60,7 +60,7 @@ test("intervals and endless timeouts that a module leaves are named with the lin
   });
   const { host, log } = await pluginHost(t, { "mod_timed.js": timers });
   const holds = () => host.modules().find(({ name }) => name === "timed")?.holds ?? {};
-  // One is that of `module.add_timer`, which the module does not have to end.
+  // One timer is that of `module.add_timer`, which the module does not have to end.
   assert.deepEqual([holds().timer, ends.length], [3, 1]);
   await host.reload("timed");
   const text = () => log().join("");
@@ -69,7 +69,7 @@ test("intervals and endless timeouts that a module leaves are named with the lin
   await eventually("the log names the endless timeouts", () => /left a timeout of \d+ ms/.test(text()));
   assert.match(text(), /a timeout of (50|60) ms set in \S+mod_timed\.js:(10|14)/);
   assert.doesNotMatch(text(), /80000|85000|90/);
-  assert.ok((holds()["timer of a former instance"] ?? 0) >= 2);
+  assert.ok((holds()["timer of a previous instance"] ?? 0) >= 2);
   Object.assign(globalThis, { isEndless: false });
   await host.unload("timed");
 });

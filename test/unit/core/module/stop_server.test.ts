@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startHost } from "#test/support/host.ts";
 
-test("a module that asks for the end gets it after the requests in flight have been answered", async () => {
-  const answering = Promise.withResolvers<void>();
+test("a module that requests the stop of the server gets it after the open requests have ended", async () => {
+  const responding = Promise.withResolvers<void>();
   const events: string[] = [];
   await using started = await startHost({
     config: { https_ports: [] },
@@ -16,7 +16,7 @@ test("a module that asks for the end gets it after the requests in flight have b
           route: {
             async "POST /"() {
               module.stop_server();
-              await answering.promise;
+              await responding.promise;
               events.push("answered");
               return "bye";
             },
@@ -27,10 +27,10 @@ test("a module that asks for the end gets it after the requests in flight have b
   });
   const { host } = started;
   void host.ended.then(() => events.push("ended"));
-  const answer = fetch(`http://127.0.0.1:${started.http}/end/`, { method: "POST" });
+  const response = fetch(`http://127.0.0.1:${started.http}/end/`, { method: "POST" });
   while (host.state === "running") await new Promise(setImmediate);
-  answering.resolve();
-  assert.equal(await (await answer).text(), "bye");
+  responding.resolve();
+  assert.equal(await (await response).text(), "bye");
   await host.ended;
   assert.deepEqual(events, ["stopping", "answered", "unloaded", "ended"]);
   assert.equal(host.state, "stopped");

@@ -1,4 +1,7 @@
-/** Temporary folders of files, and hosts with modules of the test, both gone when the test ends. */
+/**
+ * Temporary folders with files, and hosts with modules of the test. Both are removed when the test
+ * ends.
+ */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -23,7 +26,7 @@ export async function folderOf(t: TestContext, files: Files): Promise<string> {
   return folder;
 }
 
-/** A host that listens on no port unless a module asks for one. */
+/** Starts a host that listens on no port unless a module requests one. */
 export async function hostOf(
   t: TestContext,
   modules: Readonly<Record<string, ModuleFunction | Exclude<InlineModule, string>>>,
@@ -37,7 +40,7 @@ export async function hostOf(
   return host;
 }
 
-/** A host over files in a folder of plugins. */
+/** Starts a host with the modules in a plugin folder with these files. */
 export async function pluginHost(
   t: TestContext,
   files: Files,
@@ -46,7 +49,8 @@ export async function pluginHost(
   const plugins = await folderOf(t, files);
   const host = await createTestHost({
     allow_failed: true,
-    config: { plugin_paths: [plugins], plugin_autoload: true, ...config },
+    // A module of a test may take longer to load on a busy machine than the default allows.
+    config: { plugin_paths: [plugins], plugin_autoload: true, load_timeout: 240, ...config },
   });
   t.after(() => host.stop());
   return { ...host, plugins };
@@ -56,7 +60,7 @@ export function stateOf(test: TestHost, name: string, host = "*"): ModuleState |
   return test.host.modules().find((state) => state.name === name && state.host === host);
 }
 
-/** Messages of the log at a level. */
+/** Returns the log messages of a level. */
 export function logged(test: TestHost, level: LogLevel): LogEntry[] {
   return test.logged(level);
 }

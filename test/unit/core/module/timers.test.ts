@@ -10,11 +10,11 @@ function timerOf(t: TestContext, delay: number, run: (now: number) => unknown) {
   return { timer, faults, ended: () => ended };
 }
 
-/** Lets the promises of a firing settle. */
+/** Lets the promises of a call settle. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("a timer", () => {
-  test("does not run before it is started, then once, with the time in seconds", async (t) => {
+  test("does not run before it is started, and then runs once, with the time in seconds", async (t) => {
     const calls: number[] = [];
     const { timer, ended } = timerOf(t, 2, (now) => void calls.push(now));
     t.mock.timers.tick(5000);
@@ -27,10 +27,10 @@ describe("a timer", () => {
     assert.equal(ended(), 1);
   });
 
-  test("repeats after the number of seconds that is returned or resolved", async (t) => {
-    const answers = [3, Promise.resolve(0.5), undefined];
+  test("repeats after the number of seconds that its function returns or resolves to", async (t) => {
+    const results = [3, Promise.resolve(0.5), undefined];
     let calls = 0;
-    const { timer } = timerOf(t, 1, () => answers[calls++]);
+    const { timer } = timerOf(t, 1, () => results[calls++]);
     timer.start();
     for (const [tick, expected] of [
       [1000, 1],
@@ -45,7 +45,7 @@ describe("a timer", () => {
     }
   });
 
-  test("reports what its function throws, and ends", async (t) => {
+  test("reports the error of its function, and ends", async (t) => {
     const { timer, faults, ended } = timerOf(t, 1, () => Promise.reject(new Error("no")));
     timer.start();
     t.mock.timers.tick(1000);
@@ -54,7 +54,7 @@ describe("a timer", () => {
     assert.equal(ended(), 1);
   });
 
-  test("stopped while its function runs does not repeat", async (t) => {
+  test("does not repeat if it is stopped while its function runs", async (t) => {
     let calls = 0;
     const { timer } = timerOf(t, 1, () => {
       calls += 1;
@@ -69,7 +69,7 @@ describe("a timer", () => {
     assert.equal(calls, 1);
   });
 
-  test("rescheduled counts from then, also from inside its function", async (t) => {
+  test("counts from the moment of reschedule, also from inside its function", async (t) => {
     let calls = 0;
     const { timer } = timerOf(t, 10, () => {
       calls += 1;
@@ -85,7 +85,7 @@ describe("a timer", () => {
     assert.equal(calls, 2);
   });
 
-  test("waits longer than the platform's timers can", async (t) => {
+  test("can wait longer than the timers of the platform", async (t) => {
     let calls = 0;
     const { timer } = timerOf(t, 40 * 86_400, () => void calls++);
     timer.start();
@@ -96,7 +96,7 @@ describe("a timer", () => {
     assert.equal(calls, 1);
   });
 
-  test("refuses a delay that is no number of seconds", (t) => {
+  test("refuses a delay that is not a number of seconds", (t) => {
     for (const delay of [-1, Number.NaN, Number.POSITIVE_INFINITY, "1" as never]) {
       assert.throws(() => timerOf(t, delay, () => {}), /number of seconds/);
       t.mock.timers.reset();

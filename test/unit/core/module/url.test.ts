@@ -24,54 +24,54 @@ const plain: [string, string, number] = ["http", "127.0.0.1", 5280];
 const secure: [string, string, number] = ["https", "::", 5281];
 
 const cases: readonly [title: string, given: Case, url: string][] = [
-  ["HTTPS goes before HTTP", { open: [plain, secure] }, "https://localhost:5281/app"],
-  ["HTTP is used where there is no HTTPS", { open: [plain] }, "http://localhost:5280/app"],
+  ["HTTPS takes precedence over HTTP", { open: [plain, secure] }, "https://localhost:5281/app"],
+  ["HTTP is used without HTTPS", { open: [plain] }, "http://localhost:5280/app"],
   ["default ports are left out", { open: [["https", "::", 443]] }, "https://localhost/app"],
+  ["an address of the network is the name", { open: [["http", "192.0.2.1", 80]] }, "http://192.0.2.1/app"],
   [
-    "an address is the name where it is one of the network",
-    { open: [["http", "192.0.2.1", 80]] },
-    "http://192.0.2.1/app",
-  ],
-  [
-    "another loopback address than the usual one is not what localhost stands for",
+    "another loopback address than 127.0.0.1 is not called localhost",
     { open: [["http", "127.0.0.2", 81]] },
     "http://127.0.0.2:81/app",
   ],
-  ["an IPv6 address is bracketed", { open: [["http", "2001:db8::1", 81]] }, "http://[2001:db8::1]:81/app"],
-  ["a host's module has its host as name", { open: [plain], host: "one.example" }, "http://one.example:5280/app"],
+  ["an IPv6 address has brackets", { open: [["http", "2001:db8::1", 81]] }, "http://[2001:db8::1]:81/app"],
+  [
+    "a module of a host has the name of its host",
+    { open: [plain], host: "one.example" },
+    "http://one.example:5280/app",
+  ],
   [
     "http_default_host names the server",
     { open: [plain], config: { http_default_host: "d.example" } },
     "http://d.example:5280/app",
   ],
   [
-    "before ports are open the options tell them",
+    "before ports are open, the options name them",
     { config: { http_ports: [8080], https_ports: [] } },
     "http://localhost:8080/app",
   ],
   [
-    "a port that the system is going to choose is left out",
+    "a port that the system will choose is left out",
     { config: { http_ports: [0], https_ports: [] } },
     "http://localhost/app",
   ],
   [
-    "http_paths moves the app",
+    "http_paths changes the path of the app",
     { open: [plain], config: { http_paths: { app: "/moved/" } } },
     "http://localhost:5280/moved/",
   ],
   [
-    "default_path counts where http_paths does not",
+    "default_path is used unless http_paths has the app",
     { open: [plain], path: "deep/path" },
     "http://localhost:5280/deep/path",
   ],
-  ["an app may be at the root", { open: [plain], path: "/" }, "http://localhost:5280/"],
+  ["an app can be at the root", { open: [plain], path: "/" }, "http://localhost:5280/"],
   [
-    "$host stands for the host's name",
+    "$host is replaced by the host's name",
     { open: [plain], host: "one.example", path: "/$host/x" },
     "http://one.example:5280/one.example/x",
   ],
   [
-    "http_external_url replaces all before the path, and its path goes before the app's",
+    "http_external_url replaces everything before the path, and its own path precedes that of the app",
     { open: [secure], config: { http_external_url: "https://www.example/base/" } },
     "https://www.example/base/app",
   ],
@@ -83,7 +83,7 @@ for (const [title, given, url] of cases) {
   });
 }
 
-test("http_url: without any port it is an address that leads nowhere, and a warning", () => {
+test("http_url: without any port it is an unusable address, with a warning", () => {
   assert.deepEqual(urlOf({ config: { http_ports: [], https_ports: [] } }), {
     url: "http://disabled.invalid/",
     warnings: 1,

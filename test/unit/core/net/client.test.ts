@@ -12,7 +12,7 @@ before(async () => {
 after(async () => peer[Symbol.asyncDispose]());
 
 describe("a request", () => {
-  test("gives code, body, headers, request and protocol version", async () => {
+  test("returns code, body, headers, request and protocol version", async () => {
     const { code, body, headers, request: sent, http_version } = await request(`${peer.url}/a%20b?c=d#e`);
     assert.deepEqual([code, http_version], [200, "1.1"]);
     assert.equal(JSON.parse(body).path, "/a%20b?c=d");
@@ -20,14 +20,14 @@ describe("a request", () => {
     assert.deepEqual([sent.method, sent.url], ["GET", `${peer.url}/a%20b?c=d`]);
   });
 
-  test("sends Host, Connection, User-Agent and nothing else by itself", async () => {
+  test("sends Host, Connection, User-Agent and no other header by itself", async () => {
     const { headers } = echo(await request(peer.url));
     assert.deepEqual(Object.keys(headers).sort(), ["connection", "host", "user-agent"]);
     assert.equal(headers.host, peer.url.slice(7));
     assert.match(headers["user-agent"] ?? "", /^modhost\/\d+\.\d+\.\d+/);
   });
 
-  test("takes header names with underscores or dashes, and a list as one line per value", async () => {
+  test("accepts header names with underscores or dashes, and sends a list as one line per value", async () => {
     const { headers } = echo(
       await request(peer.url, { headers: { x_one: 1, "X-Two": "2", accept: ["a/b", "c/d"], user_agent: "me" } }),
     );
@@ -37,7 +37,7 @@ describe("a request", () => {
     );
   });
 
-  test("makes Basic authorization from the URL, unless the field is given", async () => {
+  test("sends Basic authorization from the URL, unless the field is set", async () => {
     const url = peer.url.replace("//", "//j%C3%BCrgen:p%40ss%zz@");
     const { headers } = echo(await request(url));
     assert.equal(headers.authorization, `Basic ${Buffer.from("jürgen:p@ss%zz").toString("base64")}`);
@@ -45,58 +45,58 @@ describe("a request", () => {
     assert.equal(given.headers.authorization, "Bearer x");
   });
 
-  test("gives response header names in lower case with dashes; cookies as a list, the rest joined", async () => {
-    await using server = await httpPeer((_, answer) => {
-      answer.writeHead(200, ["X-Some-Thing", "1", "X-Some-Thing", "2", "Set-Cookie", "a=1", "__proto__", "x"]).end();
+  test("returns header names in lower case with dashes, cookies as a list, and other repeated fields joined", async () => {
+    await using server = await httpPeer((_, response) => {
+      response.writeHead(200, ["X-Some-Thing", "1", "X-Some-Thing", "2", "Set-Cookie", "a=1", "__proto__", "x"]).end();
     });
     const { headers } = await request(server.url);
     assert.deepEqual([headers["x-some-thing"], headers["set-cookie"]], ["1, 2", ["a=1"]]);
     assert.deepEqual(Object.getOwnPropertyDescriptor(headers, "__proto__")?.value, "x");
   });
 
-  test("gives an error status as an ordinary result", async () => {
-    await using server = await httpPeer((_, answer) => answer.writeHead(503).end("busy"));
+  test("returns an error status as an ordinary result", async () => {
+    await using server = await httpPeer((_, response) => response.writeHead(503).end("busy"));
     const { code, body } = await request(server.url);
     assert.deepEqual([code, body], [503, "busy"]);
   });
 
-  test("gives an empty body to HEAD, 204 and 304", async () => {
-    await using server = await httpPeer(({ url }, answer) =>
-      answer.writeHead(Number(url?.slice(1)), url === "/200" ? { "content-length": "9" } : {}).end(),
+  test("returns an empty body for HEAD, 204 and 304", async () => {
+    await using server = await httpPeer(({ url }, response) =>
+      response.writeHead(Number(url?.slice(1)), url === "/200" ? { "content-length": "9" } : {}).end(),
     );
     for (const [method, path] of [["HEAD", "/200"] as const, ["GET", "/204"] as const, ["GET", "/304"] as const]) {
       assert.equal((await request(server.url + path, { method })).body, "");
     }
   });
 
-  test("passes interim answers over", async () => {
-    await using server = await httpPeer((_, answer) => {
-      answer.writeEarlyHints({ link: "</a.css>; rel=preload" });
-      answer.end("final");
+  test("ignores interim responses", async () => {
+    await using server = await httpPeer((_, response) => {
+      response.writeEarlyHints({ link: "</a.css>; rel=preload" });
+      response.end("final");
     });
     const { code, body } = await request(server.url);
     assert.deepEqual([code, body], [200, "final"]);
   });
 
-  test("is not given up because this process itself stood still while the answer came", async () => {
+  test("does not time out because its own process was suspended while the response arrived", async () => {
     const pause = new Int32Array(new SharedArrayBuffer(4));
-    await using server = await httpPeer((_, answer) => {
-      answer.end("in time");
+    await using server = await httpPeer((_, response) => {
+      response.end("in time");
       Atomics.wait(pause, 0, 0, 700);
     });
     assert.equal((await request(server.url, { body: "x", timeout: 0.6 })).body, "in time");
   });
 
-  test("does not ask for a content coding, and gives a coded body as it is", async () => {
+  test("requests no content coding, and returns a coded body unchanged", async () => {
     const coded = Buffer.from([0x1f, 0x8b, 0xff, 0x00]);
-    await using server = await httpPeer((_, answer) => answer.setHeader("content-encoding", "gzip").end(coded));
+    await using server = await httpPeer((_, response) => response.setHeader("content-encoding", "gzip").end(coded));
     const { body } = await request(server.url, { response_type: "bytes" });
     assert.deepEqual(body, coded);
   });
 });
 
 describe("a request body", () => {
-  test("of text makes it a POST of a form, unless told otherwise", async () => {
+  test("that is text makes it a POST of a form by default", async () => {
     const form = echo(await request(peer.url, { body: "a=ü" }));
     assert.deepEqual([form.method, form.body, form.headers["content-length"]], ["POST", "a=ü", "4"]);
     assert.equal(form.headers["content-type"], "application/x-www-form-urlencoded");
@@ -106,12 +106,12 @@ describe("a request body", () => {
     assert.deepEqual([json.method, json.headers["content-type"]], ["PUT", "application/json"]);
   });
 
-  test("may be empty", async () => {
+  test("can be empty", async () => {
     const { method, headers } = echo(await request(peer.url, { body: "" }));
     assert.deepEqual([method, headers["content-length"]], ["POST", "0"]);
   });
 
-  test("of bytes has a length and no type, however long", async () => {
+  test("that is bytes has a length and no type, whatever its size", async () => {
     for (const length of [3, 1_000_000]) {
       const { body, headers } = echo(await request(peer.url, { body: new Uint8Array(length).fill(65) }));
       assert.deepEqual([body.length, headers["content-length"]], [length, String(length)]);
@@ -119,7 +119,7 @@ describe("a request body", () => {
     }
   });
 
-  test("of a stream is sent in chunks as it comes, or with the length given", async () => {
+  test("that is a stream is sent in chunks as it arrives, or with the given length", async () => {
     const sources = [
       () => Readable.from([Buffer.from("one "), Buffer.from("two")]),
       () => new Response("one two").body as ReadableStream<Uint8Array>,
@@ -136,7 +136,7 @@ describe("a request body", () => {
     }
   });
 
-  test("may be a form with files, or URLSearchParams", async () => {
+  test("can be a form with files, or URLSearchParams", async () => {
     const form = new FormData();
     form.set("name", "value");
     form.set("file", new File(["content"], "x.txt", { type: "text/plain" }));
@@ -149,7 +149,7 @@ describe("a request body", () => {
     assert.equal(echo(await request(peer.url, { body: new URLSearchParams({ a: "b c" }) })).body, "a=b+c");
   });
 
-  test("that fails, fails the request, whatever it was", async () => {
+  test("that fails also fails the request", async () => {
     const broken = async function* () {
       yield "one";
       throw new Error("disk on fire");
@@ -172,8 +172,8 @@ describe("a request body", () => {
     await failure("body-failed", waiting);
   });
 
-  test("is closed when the answer comes first", async () => {
-    await using server = await httpPeer((_, answer) => answer.writeHead(413).end("too much"));
+  test("is closed if the response arrives first", async () => {
+    await using server = await httpPeer((_, response) => response.writeHead(413).end("too much"));
     const source = Readable.from(
       (async function* () {
         for (;;) yield Buffer.alloc(65_536);
@@ -184,14 +184,14 @@ describe("a request body", () => {
     await closed;
   });
 
-  test("is closed when there is no connection at all", async () => {
+  test("is closed if there is no connection", async () => {
     const source = Readable.from(["never"]);
     const closed = once(source, "close");
     await failure("connection-refused", request("http://127.0.0.1:1/", { body: source }));
     await closed;
   });
 
-  test("may take its time: only the peer is measured", async () => {
+  test("may take any time: only the peer is measured", async () => {
     const slow = async function* () {
       yield "one ";
       await new Promise((resolve) => setTimeout(resolve, 500));
@@ -200,7 +200,7 @@ describe("a request body", () => {
     assert.equal(echo(await request(peer.url, { body: slow(), timeout: 0.3 })).body, "one two");
   });
 
-  test("is read no faster than the peer takes it", async () => {
+  test("is read no faster than the peer accepts it", async () => {
     await using server = await httpPeer(() => {});
     let produced = 0;
     let closed = false;
@@ -221,20 +221,20 @@ describe("a request body", () => {
   });
 });
 
-describe("a streamed answer", () => {
-  test("is read as it arrives, no faster than the reader takes it", async () => {
+describe("a streamed response", () => {
+  test("is read as it arrives, no faster than its reader", async () => {
     const total = 64 * 1024 * 1024;
     const piece = Buffer.alloc(1024 * 1024);
     let written = 0;
     const stalled = Promise.withResolvers<void>();
-    await using server = await httpPeer(async (_, answer) => {
+    await using server = await httpPeer(async (_, response) => {
       for (; written < total; written += piece.length) {
-        if (answer.write(piece)) continue;
+        if (response.write(piece)) continue;
         const timer = setTimeout(stalled.resolve, 600);
-        await once(answer, "drain");
+        await once(response, "drain");
         clearTimeout(timer);
       }
-      answer.end();
+      response.end();
     });
     const { body } = await request(server.url, { response_type: "stream", body_timeout: 0.5 });
     await stalled.promise;
@@ -244,9 +244,9 @@ describe("a streamed answer", () => {
     assert.equal(read, total);
   });
 
-  test("ends its connection when the reader leaves", async () => {
-    await using server = await httpPeer((_, answer) => {
-      answer.write("first");
+  test("closes its connection when the reader stops", async () => {
+    await using server = await httpPeer((_, response) => {
+      response.write("first");
     });
     const { body } = await request(server.url, { response_type: "stream" });
     for await (const bytes of body) {
@@ -256,15 +256,15 @@ describe("a streamed answer", () => {
     await server.idle();
   });
 
-  test("has no limit of length but the one asked for", async () => {
-    await using server = await httpPeer((_, answer) => answer.end(Buffer.alloc(5000)));
+  test("has no limit on its length by default", async () => {
+    await using server = await httpPeer((_, response) => response.end(Buffer.alloc(5000)));
     const { body } = await request(server.url, { response_type: "stream", max_body: 4999 });
     await failure("too-large", body.toArray());
   });
 });
 
 describe("cancelling", () => {
-  test("by cancel() or a signal rejects with cancelled and ends the connection", async () => {
+  test("by cancel() or a signal rejects with cancelled, and closes the connection", async () => {
     await using server = await httpPeer(() => {});
     for (const isSignal of [false, true]) {
       const controller = new AbortController();
@@ -282,9 +282,9 @@ describe("cancelling", () => {
     await failure("timeout", request(server.url, { signal: AbortSignal.timeout(50) }));
   });
 
-  test("works while the body is arriving, too", async () => {
-    await using server = await httpPeer((_, answer) => {
-      answer.write("first");
+  test("works while the body is arriving", async () => {
+    await using server = await httpPeer((_, response) => {
+      response.write("first");
     });
     const pending = request(server.url, { response_type: "stream" });
     const { body } = await pending;
@@ -293,7 +293,7 @@ describe("cancelling", () => {
     await server.idle();
   });
 
-  test("leaves no listener at the signal", async () => {
+  test("leaves no listener on the signal", async () => {
     const { signal } = new AbortController();
     await request(peer.url, { signal });
     await new Promise(setImmediate);
@@ -302,14 +302,14 @@ describe("cancelling", () => {
 });
 
 describe("a callback", () => {
-  test("gets body, code, response and request, and the promise gives the response, too", async () => {
+  test("gets body, code, response and request, and the promise also resolves to the response", async () => {
     const called = Promise.withResolvers<unknown[]>();
     const promise = request(peer.url, undefined, (...all) => called.resolve(all));
     const response = await promise;
     assert.deepEqual(await called.promise, [response.body, 200, response, response.request]);
   });
 
-  test("gets the word of a failure, 0 and the error; the promise then needs no handler", async () => {
+  test("gets the code of a failure, 0 and the error, and the promise then needs no handler", async () => {
     const unhandled: unknown[] = [];
     const note = (error: unknown) => unhandled.push(error);
     process.on("unhandledRejection", note);
@@ -322,7 +322,7 @@ describe("a callback", () => {
     assert.deepEqual(unhandled, []);
   });
 
-  test("hears of a bad URL before the call returns", () => {
+  test("gets the error of an invalid URL before the call returns", () => {
     let heard: unknown[] = [];
     request("nonsense", undefined, (...all) => {
       heard = all;
@@ -330,7 +330,7 @@ describe("a callback", () => {
     assert.deepEqual(heard.slice(0, 2), ["invalid-url", 0]);
   });
 
-  test("that throws or rejects is warned of", async () => {
+  test("that throws or rejects causes a warning", async () => {
     for (const callback of [
       () => {
         throw new Error("oops");
@@ -344,8 +344,8 @@ describe("a callback", () => {
   });
 });
 
-describe("what cannot be sent", () => {
-  test("is a URL that is none, or none of http; passwords are not shown", async () => {
+describe("a request cannot be sent with", () => {
+  test("an invalid URL, or one that is not HTTP, and passwords are not shown", async () => {
     for (const url of [
       "",
       "nonsense",
@@ -359,7 +359,7 @@ describe("what cannot be sent", () => {
     }
   });
 
-  test("is an option that does not exist or does not hold", async () => {
+  test("an option that does not exist or has an invalid value", async () => {
     const wrong: [object, RegExp][] = [
       [{ timout: 1 }, /no option timout/],
       [{ timeout: -1 }, /timeout takes a number of seconds/],
@@ -375,7 +375,7 @@ describe("what cannot be sent", () => {
     }
   });
 
-  test("is a header that would break out of its line, or that belongs to the connection", async () => {
+  test("a header with a line break, or one that belongs to the connection", async () => {
     for (const headers of [
       { x: "a\r\nb: c" },
       { "a b": "c" },

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { new_client, request } from "#core/net/http.ts";
 import { echo, echoPeer, failure, rawPeer } from "./peers.ts";
 
-test("a request writes the methods of HTTP in capitals, and others as they are", async () => {
+test("a request sends the standard methods in capitals, and others unchanged", async () => {
   await using peer = await echoPeer();
   for (const [method, sent] of [
     ["post", "POST"],
@@ -21,7 +21,7 @@ test("a request writes the methods of HTTP in capitals, and others as they are",
   await failure("invalid-request", request(peer.url, { method: "connect" }));
 });
 
-test("a request is sent once more where the server closed a kept connection meanwhile, unless it might do something twice", async () => {
+test("a request is repeated if the server has closed an idle connection, unless that could repeat a side effect", async () => {
   let connections = 0;
   await using closing = await rawPeer((socket) => {
     connections += 1;

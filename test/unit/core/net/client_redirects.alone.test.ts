@@ -15,7 +15,7 @@ before(async () => {
 });
 after(async () => peer[Symbol.asyncDispose]());
 
-describe("redirects", () => {
+describe("a redirect", () => {
   interface Seen {
     readonly method: string | undefined;
     readonly headers: IncomingHttpHeaders;
@@ -25,16 +25,16 @@ describe("redirects", () => {
   let first: Peer;
   let seen: Seen[];
   before(async () => {
-    other = await httpPeer(async (incoming, answer) => {
+    other = await httpPeer(async (incoming, response) => {
       seen.push({ method: incoming.method, headers: incoming.headers, body: await textOf(incoming) });
-      answer.end("other");
+      response.end("other");
     });
-    first = await httpPeer(async (incoming, answer) => {
+    first = await httpPeer(async (incoming, response) => {
       const [, code, ...rest] = (incoming.url ?? "").split("/");
       const target = decodeURIComponent(rest.join("/"));
       seen.push({ method: incoming.method, headers: incoming.headers, body: await textOf(incoming) });
-      if (code === "end") answer.end("end");
-      else answer.writeHead(Number(code), { location: target }).end("moved");
+      if (code === "end") response.end("end");
+      else response.writeHead(Number(code), { location: target }).end("moved");
     });
   });
   after(async () => {
@@ -43,13 +43,13 @@ describe("redirects", () => {
   });
   const path = (code: number, target: string) => `${first.url}/${code}/${encodeURIComponent(target)}`;
 
-  test("are results unless they are to be followed", async () => {
+  test("is a result by default", async () => {
     seen = [];
     const { code, headers, body } = await request(path(302, "/end"));
     assert.deepEqual([code, headers.location, body], [302, "/end", "moved"]);
   });
 
-  test("are followed as often as asked", async () => {
+  test("is followed as often as the option follow says", async () => {
     seen = [];
     await using client = new_client({ follow: 2 });
     const { body, request: sent } = await client.request(path(302, path(301, "/end")));
@@ -68,7 +68,7 @@ describe("redirects", () => {
     [303, "HEAD", "HEAD", ""],
   ];
   for (const [code, method, then, body] of rules) {
-    test(`after ${code} a ${method} becomes a ${then}`, async () => {
+    test(`with ${code} after a ${method} becomes a ${then}`, async () => {
       seen = [];
       const sent = method === "HEAD" ? {} : { body: "a=b" };
       await request(path(code, "/end"), { method, ...sent, follow: 1 });
@@ -77,19 +77,19 @@ describe("redirects", () => {
     });
   }
 
-  test("keep secrets within the origin, and leave them behind across it", async () => {
+  test("keeps secrets within the origin, and removes them for another origin", async () => {
     seen = [];
-    const headers = { cookie: "a=1", host: "first.example", x_kept: "yes" };
+    const headers = { cookie: "a=1", host: "first.example", x_marker: "yes" };
     const url = (target: string) => path(302, target).replace("//", "//user:secret@");
     await request(url("/end"), { headers, follow: 1 });
     assert.match(seen[1]?.headers.authorization ?? "", /^Basic /);
     assert.deepEqual([seen[1]?.headers.cookie, seen[1]?.headers.host], ["a=1", "first.example"]);
     await request(url(`${other.url}/`), { headers, follow: 1 });
-    const { authorization, cookie, host, "x-kept": kept } = seen[3]?.headers ?? {};
-    assert.deepEqual([authorization, cookie, host, kept], [undefined, undefined, other.url.slice(7), "yes"]);
+    const { authorization, cookie, host, "x-marker": marker } = seen[3]?.headers ?? {};
+    assert.deepEqual([authorization, cookie, host, marker], [undefined, undefined, other.url.slice(7), "yes"]);
   });
 
-  test("send text, bytes and forms once more, but no stream", async () => {
+  test("sends text, bytes and forms again, but no stream", async () => {
     seen = [];
     const form = new FormData();
     form.set("a", "b");
@@ -99,26 +99,26 @@ describe("redirects", () => {
     assert.equal((await request(path(303, "/end"), { body: Readable.from(["x"]), follow: 1 })).body, "end");
   });
 
-  test("to something other than http are refused, a location missing is none", async () => {
+  test("to a URL that is not HTTP is refused, and one without a location is a result", async () => {
     seen = [];
     for (const target of ["file:///etc/passwd", "javascript:x", "http://[", "ftp://u:secret@h/"]) {
       const error = await failure("bad-redirect", request(path(302, target), { follow: 5 }));
       assert.doesNotMatch(String(error.details.target), /secret/);
     }
-    await using plain = await httpPeer((_, answer) => answer.writeHead(302).end());
+    await using plain = await httpPeer((_, response) => response.writeHead(302).end());
     assert.equal((await request(plain.url, { follow: 5 })).code, 302);
   });
 });
 
-describe("a client of one's own", () => {
-  test("uses a connection again, and no more at a time than it may", async () => {
+describe("a client", () => {
+  test("uses a connection again, and opens no more at a time than it may", async () => {
     let running = 0;
     let most = 0;
-    await using server = await httpPeer((_, answer) => {
+    await using server = await httpPeer((_, response) => {
       most = Math.max(most, ++running);
       setImmediate(() => {
         running--;
-        answer.end();
+        response.end();
       });
     });
     await using client = new_client({ connections: 2 });
@@ -131,7 +131,7 @@ describe("a client of one's own", () => {
     assert.deepEqual([most, server.accepted], [2, 2]);
   });
 
-  test("has defaults that a request may override", async () => {
+  test("has defaults that a request can override", async () => {
     await using client = new_client({ headers: { x_a: "1", "X-B": "2" }, max_body: 10 });
     await failure("too-large", client.request(peer.url));
     const options = { max_body: Number.POSITIVE_INFINITY, headers: { "x-a": "3" } };
@@ -139,15 +139,15 @@ describe("a client of one's own", () => {
     assert.deepEqual([headers["x-a"], headers["x-b"]], ["3", "2"]);
   });
 
-  test("is not made with options that cannot be", () => {
+  test("cannot be created with invalid options", () => {
     assert.throws(() => new_client({ connections: 0 }), TypeError);
     assert.throws(() => new_client({ body: "x" } as object), /no option body/);
   });
 
-  test("closes: what is under way fails, and no socket is left", async () => {
-    await using server = await httpPeer(({ url }, answer) => {
-      if (url === "/body") answer.write("first");
-      if (url === "/") answer.end();
+  test("fails open requests when it is closed, and leaves no socket", async () => {
+    await using server = await httpPeer(({ url }, response) => {
+      if (url === "/body") response.write("first");
+      if (url === "/") response.end();
     });
     const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
     const before = sockets();
@@ -165,11 +165,11 @@ describe("a client of one's own", () => {
     await client.close();
   });
 
-  test("speaks HTTP/2 where it may and the server can", async () => {
+  test("uses HTTP/2 if it may and the server can", async () => {
     const { certificate, key } = await makeSelfSigned(["127.0.0.1"]);
-    const server = createSecureServer({ cert: certificate, key, allowHTTP1: true }, async (incoming, answer) => {
-      answer.writeHead(200, { "x-version": incoming.httpVersion });
-      answer.end(Buffer.concat(await incoming.toArray()));
+    const server = createSecureServer({ cert: certificate, key, allowHTTP1: true }, async (incoming, response) => {
+      response.writeHead(200, { "x-version": incoming.httpVersion });
+      response.end(Buffer.concat(await incoming.toArray()));
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
     const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;

@@ -9,7 +9,7 @@ function decoded(text: string): Form {
 }
 
 describe("formdecode", () => {
-  test("gives the last value by name and all pairs in order", () => {
+  test("returns the last value by name and all pairs in order", () => {
     const form = decoded("a=1&b=2&a=3");
     assert.equal(form.a, "3");
     assert.equal(form.b, "2");
@@ -52,19 +52,19 @@ describe("formdecode", () => {
     );
   });
 
-  test("drops a piece without equals sign when others have one", () => {
+  test("drops a piece without an equals sign if others have one", () => {
     assert.deepEqual([...decoded("x&a=1&&y")], [["a", "1"]]);
   });
 
-  test("gives the decoded text itself when there is no equals sign at all", () => {
+  test("returns the decoded text if there is no equals sign", () => {
     assert.equal(formdecode("hello%20world"), "hello world");
     assert.equal(formdecode("a&b+c"), "a&b+c");
     assert.equal(formdecode(""), "");
   });
 
-  test("keeps bad escapes as they are", () => assert.equal(decoded("a=100%&b=%zz").a, "100%"));
+  test("keeps invalid escapes", () => assert.equal(decoded("a=100%&b=%zz").a, "100%"));
 
-  test("has no prototype to be reached or spoilt by a field", () => {
+  test("has no prototype that a field could reach or change", () => {
     const form = decoded("__proto__=x&constructor=y&a=1");
     assert.equal(Object.getPrototypeOf(form), null);
     assert.deepEqual(Object.entries(form), [
@@ -89,11 +89,11 @@ describe("formencode", () => {
     assert.equal(formencode(new Map([["k", "v"]])), "k=v");
   });
 
-  test("writes a blank as plus and escapes everything reserved", () => {
+  test("writes a blank as plus, and escapes all reserved characters", () => {
     assert.equal(formencode({ "first name": "a+b & c=d" }), "first+name=a%2bb+%26+c%3dd");
   });
 
-  test("gives nothing for nothing", () => {
+  test("returns an empty text for an empty form", () => {
     assert.equal(formencode({}), "");
     assert.equal(formencode([]), "");
     assert.equal(formencode(new Map()), "");
@@ -110,7 +110,7 @@ describe("formencode", () => {
     );
   });
 
-  test("gives back what formdecode took, in order", () => {
+  test("returns what formdecode has read, in order", () => {
     const text = "a=1&b=+x+&a=%c3%bc&=";
     assert.equal(formencode(decoded(text)), text);
   });

@@ -1,7 +1,4 @@
-/**
- * Servers for the client to talk to: well-behaved ones, and ones that send whatever bytes they are
- * told to.
- */
+/** Servers for tests of the client: well-behaved ones, and ones that send arbitrary bytes. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import {
@@ -72,20 +69,20 @@ export function httpsPeer(options: TlsOptions, listener: RequestListener): Promi
   return listening(createHttps(options, forgiving(listener)), "https");
 }
 
-/** A client that leaves in the middle is part of the tests: the listener's failure then is none. */
+/** In some tests the client disconnects in the middle: an error of the listener is then ignored. */
 function forgiving(listener: RequestListener): RequestListener {
   return (request, response) => {
     Promise.try(() => listener(request, response)).catch(() => response.destroy());
   };
 }
 
-/** Called with each connection, and what the client sent first. */
-export function rawPeer(answer: (socket: Socket, request: string) => unknown): Promise<Peer> {
-  const server = createRaw((socket) => socket.once("data", (bytes) => answer(socket, bytes.toString("latin1"))));
+/** `respond` is called with each connection and the first bytes of the client. */
+export function rawPeer(response: (socket: Socket, request: string) => unknown): Promise<Peer> {
+  const server = createRaw((socket) => socket.once("data", (bytes) => response(socket, bytes.toString("latin1"))));
   return listening(server, "http");
 }
 
-/** Called with each connection, before the client has sent anything. */
+/** `greet` is called with each connection, before the client has sent anything. */
 export function barePeer(greet: (socket: Socket) => unknown): Promise<Peer> {
   const server = createRaw((socket) => {
     socket.resume();
@@ -94,7 +91,7 @@ export function barePeer(greet: (socket: Socket) => unknown): Promise<Peer> {
   return listening(server, "http");
 }
 
-/** What `echoPeer` got of a request. */
+/** The request that `echoPeer` received. */
 export interface Echo {
   readonly method: string;
   readonly path: string;
@@ -102,11 +99,11 @@ export interface Echo {
   readonly body: string;
 }
 
-/** Answers each request with what it got of it; `echo` reads that answer. */
+/** Responds to each request with a description of it, which `echo` reads. */
 export const echoPeer = (): Promise<Peer> =>
-  httpPeer(async (incoming, answer) => {
+  httpPeer(async (incoming, response) => {
     const { method, url: path, headers } = incoming;
-    answer.end(JSON.stringify({ method, path, headers, body: await textOf(incoming) }));
+    response.end(JSON.stringify({ method, path, headers, body: await textOf(incoming) }));
   });
 
 export const echo = ({ body }: { readonly body: string }): Echo => JSON.parse(body);
@@ -115,7 +112,7 @@ export async function textOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(await request.toArray()).toString();
 }
 
-/** The error that the request rejects with, which must be of this kind. */
+/** Returns the error with which the request rejects, and checks its kind. */
 export async function failure(code: RequestFailure, result: Promise<unknown>): Promise<RequestError> {
   try {
     await result;

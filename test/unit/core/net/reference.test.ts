@@ -22,13 +22,13 @@ describe("the reference of net/http", () => {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "modhost-reference-"));
-    peer = await httpPeer((request, answer) => {
+    peer = await httpPeer((request, response) => {
       const route = `${request.method} ${request.url}`;
-      answer.setHeader("content-type", "text/plain");
-      if (route === "GET /hello") answer.end("Hello");
-      else if (request.url === "/old") answer.writeHead(302, { location: "/hello" }).end();
-      else if (route === "POST /echo") request.pipe(answer);
-      else answer.writeHead(404).end();
+      response.setHeader("content-type", "text/plain");
+      if (route === "GET /hello") response.end("Hello");
+      else if (request.url === "/old") response.writeHead(302, { location: "/hello" }).end();
+      else if (route === "POST /echo") request.pipe(response);
+      else response.writeHead(404).end();
     });
   });
   after(async () => {
@@ -36,11 +36,11 @@ describe("the reference of net/http", () => {
     await rm(folder, { recursive: true });
   });
 
-  test("has examples", () => assert.ok(examples.length > 10));
+  test("has examples that are correct:", () => assert.ok(examples.length > 10));
 
   for (const [number, example] of examples.entries()) {
     const name = /^(?:const|await using|request|console).*$/m.exec(example)?.[0] ?? "the import";
-    test(`example ${number + 1} prints what it says: ${name}`, async () => {
+    test(`example ${number + 1} prints what its comments say: ${name}`, async () => {
       const file = join(folder, `example${number}.mts`);
       const library = fileURLToPath(new URL("../../../../core/net/http.ts", import.meta.url));
       const code = example.replace("modhost/net/http", library).replaceAll("http://localhost:8080", peer.url);
@@ -63,7 +63,7 @@ describe("the reference of net/http", () => {
     );
   });
 
-  test("has every function and value that is exported", () => {
+  test("documents every exported function and value", () => {
     const missing = Object.keys(surface).filter((name) => !page.includes(`\`${name}`));
     assert.deepEqual(missing, []);
   });

@@ -1,5 +1,5 @@
 /**
- * A changed configuration while the host runs: only what it concerns is touched, and what fails
+ * A changed configuration while the host runs: it affects only what it concerns, and a failure
  * changes nothing.
  */
 import assert from "node:assert/strict";
@@ -12,9 +12,9 @@ import { setImmediate } from "node:timers/promises";
 import type { Module } from "#core/types.ts";
 import { type Reconfigured, reconfigured } from "./reconfigured.ts";
 
-/** How often a module was loaded, and what it has read. */
+/** Counts how often a module was loaded, and what it has read. */
 function counted(name: string, options: string[], extra: Partial<Record<"changed", boolean>> = {}) {
-  const seen = { loads: 0, unloads: 0, told: [] as string[][] };
+  const seen = { loads: 0, unloads: 0, notified: [] as string[][] };
   const load = (module: Module) => {
     seen.loads += 1;
     module.depends("http");
@@ -23,7 +23,7 @@ function counted(name: string, options: string[], extra: Partial<Record<"changed
     module.unload = () => void (seen.unloads += 1);
     if (extra.changed === true) {
       module.changed = (names) => {
-        seen.told.push([...names]);
+        seen.notified.push([...names]);
         values.splice(0, values.length, ...options.map((option) => module.get_option(option)));
       };
     }
@@ -39,7 +39,7 @@ function counted(name: string, options: string[], extra: Partial<Record<"changed
 }
 
 describe("a changed configuration", { concurrency: 4 }, () => {
-  test("exchanges the modules that have read what differs, and no others", async () => {
+  test("replaces the modules that have read changed options, and no others", async () => {
     const one = counted("http_one", ["one_text"]);
     const other = counted("http_other", ["other_text"]);
     await using server = await reconfigured({ one_text: "a", other_text: "b" }, [one.module, other.module]);
@@ -55,16 +55,16 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.equal((await server.host.plan()).isEmpty, true);
   });
 
-  test("is told to a module of live options that can hear of it, and it is not exchanged", async () => {
+  test("notifies a module of its live options instead of replacing it, if the module handles changes", async () => {
     const live = counted("http_live", ["live_text"], { changed: true });
     await using server = await reconfigured({ live_text: 1 }, [live.module]);
     const plan = await server.apply({ live_text: 2 });
     assert.deepEqual(plan.modules, [{ action: "tell", module: "http_live", host: "*", because: ["live_text"] }]);
     assert.equal(await server.get("/live"), "[2]");
-    assert.deepEqual([live.seen.loads, live.seen.told], [1, [["live_text"]]]);
+    assert.deepEqual([live.seen.loads, live.seen.notified], [1, [["live_text"]]]);
   });
 
-  test("loads and unloads what it names, and what nothing depends on any more", async () => {
+  test("loads and unloads modules that it adds or removes, and those that nothing depends on", async () => {
     const files = {
       "mod_http_new.mjs": `export default (module) => { module.depends("base"); module.provides("http", { route: { "GET /": () => "new" } }); };`,
       "mod_base.mjs": "export default () => undefined;",
@@ -86,7 +86,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.deepEqual(server.host.residue("base"), []);
   });
 
-  test("that is wrong changes nothing: neither its syntax nor its values, nor an empty file", async () => {
+  test("changes nothing if it is wrong: in its syntax, in its values, or as an empty file", async () => {
     const one = counted("http_one", ["one_text"]);
     await using server = await reconfigured({ one_text: "a" }, [one.module]);
     await assert.rejects(server.apply({ one_text: "b", http_idle_timeout: "soon" }), { code: "CONFIG_INVALID" });
@@ -101,7 +101,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.equal(server.host.config.value("one_text"), "a");
   });
 
-  test("is refused as a whole when one module does not load with it", async () => {
+  test("is refused as a whole if one module does not load with it", async () => {
     const one = counted("http_one", ["one_text"]);
     const live = counted("http_live", ["live_text"], { changed: true });
     const picky = {
@@ -120,7 +120,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     });
     assert.equal(await server.get("/one"), '["a"]');
     assert.deepEqual(server.host.listening(), before);
-    assert.deepEqual([one.seen.unloads, live.seen.told], [0, []]);
+    assert.deepEqual([one.seen.unloads, live.seen.notified], [0, []]);
     assert.equal(
       server.host.modules().every(({ status }) => status === "loaded"),
       true,
@@ -130,7 +130,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.equal(await server.get("/one"), '["b"]');
   });
 
-  test("takes back what a module was told when a later module refuses", async () => {
+  test("is undone for a notified module if a later module refuses it", async () => {
     const live = counted("http_live", ["live_text"], { changed: true });
     const refusing = {
       name: "http_refusing",
@@ -144,10 +144,10 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     await using server = await reconfigured({ live_text: 1 }, [live.module, refusing]);
     await assert.rejects(server.apply({ live_text: 2 }), /running module.changed: not two/);
     assert.equal(await server.get("/live"), "[1]");
-    assert.equal(live.seen.told.length, 2);
+    assert.equal(live.seen.notified.length, 2);
   });
 
-  test("opens new ports before it closes old ones, and connections go on", async () => {
+  test("opens new ports before it closes old ones, and connections stay open", async () => {
     const one = counted("http_one", ["one_text"]);
     await using server = await reconfigured({}, [one.module]);
     const first = server.port();
@@ -171,12 +171,12 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.equal(server.port(), port);
     assert.equal(await server.get("/one"), "[null]");
     assert.equal(one.seen.loads, 1);
-    // Every address instead of one, of the same port.
+    // All addresses instead of one, with the same port.
     await server.apply({ http_ports: [port], http_interfaces: ["0.0.0.0"] });
     assert.equal(await server.get("/one"), "[null]");
   });
 
-  test("waits for the next start with what cannot change before", async () => {
+  test("waits for the next start with options that cannot change earlier", async () => {
     await using server = await reconfigured({});
     const before = server.host.config.value("data_path");
     const plan = await server.apply({ data_path: "elsewhere" });
@@ -185,7 +185,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.deepEqual((await server.host.plan()).waiting, ["data_path"]);
   });
 
-  test("goes for the log at once", async () => {
+  test("applies to the log at once", async () => {
     await using server = await reconfigured({});
     server.host.log.debug("unheard");
     await server.apply({ log_level: "debug" });
@@ -200,7 +200,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.match(server.log(), /Nothing reads the option log_levle: is log_level meant\?/);
   });
 
-  test("refuses a misspelt option with protects, at the start and later, and changes nothing", async () => {
+  test("is refused with a misspelt option that protects, at the start and later, and changes nothing", async () => {
     const wrong = { hosts: { "a.test": { http_midleware: [] } } };
     const said = /hosts\.a\.test\.http_midleware is set, but no option has this name: write http_middleware/;
     await assert.rejects(reconfigured(wrong), said);
@@ -211,7 +211,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.equal(server.host.config.value("log_level"), "warn");
   });
 
-  test("warns of a guard for an unknown app, and refuses one whose name differs only in case", async () => {
+  test("warns of a guard for an unknown app, and is refused if its name differs only in case", async () => {
     const { module } = counted("http_one", []);
     const guards = (http_guard: object) => ({ modules_enabled: ["http", "http_guard"], http_guard });
     await assert.rejects(
@@ -225,14 +225,14 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.match(server.log(), /Nothing reads the option http_guard\.oen: is one meant\?/);
   });
 
-  test("is refused when it takes the module of guards away and leaves its option, as a start is", async () => {
+  test("is refused if it removes the module of guards but not its option, as at a start", async () => {
     const { module } = counted("http_one", []);
     const http_guard = { one: {} };
     await using server = await reconfigured({ modules_enabled: ["http", "http_guard"], http_guard }, [module]);
     const said = /the module http_guard is not loaded, and the apps would be unguarded/;
     await assert.rejects(server.apply({ http_guard }), said);
     await assert.rejects(server.apply({ hosts: { "a.test": { http_guard } } }), said);
-    // Another module is loaded by the same reload.
+    // The same reload loads another module.
     await assert.rejects(server.apply({ modules_enabled: ["http", "http_health"], http_guard }), said);
     await server.apply({ http_guard, modules_disabled: ["http_guard"] });
     assert.equal(
@@ -241,7 +241,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     );
   });
 
-  test("serves new hosts, and old ones no more", async () => {
+  test("serves new hosts, and stops serving removed ones", async () => {
     const one = counted("http_one", ["one_text"]);
     await using server = await reconfigured({ hosts: { "a.test": { one_text: "a" } } }, [one.module]);
     assert.equal(await server.get("/one", { host: "a.test" }).catch(String), '["a"]');
@@ -269,7 +269,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.equal(await server.get("/one"), '["all"]');
   });
 
-  test("is refused when it disables what a wanted module depends on", async () => {
+  test("is refused if it disables a module that an enabled one depends on", async () => {
     const files = {
       "mod_http_new.mjs": `export default (module) => { module.depends("base"); module.depends("http"); module.provides("http", { route: { "GET /": () => "new" } }); };`,
       "mod_base.mjs": "export default () => undefined;",
@@ -284,7 +284,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     );
   });
 
-  test("tells no secret, neither the old one nor the new one", async () => {
+  test("reports no secret, neither the old nor the new one", async () => {
     const module = {
       name: "http_safe",
       options: { safe_word: { type: "string" as const, secret: true, describe: "For a test." } },
@@ -297,7 +297,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.doesNotMatch(server.log(), /-secret/);
   });
 
-  test("that fails tells no secret of its own", async () => {
+  test("reports no secret of its own if it fails", async () => {
     const module = {
       name: "http_safe",
       options: { safe_word: { type: "string" as const, secret: true, describe: "For a test." } },
@@ -335,9 +335,9 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.equal(await server.get("/moved"), "true");
   });
 
-  describe("while a module is in quarantine", () => {
+  describe("a changed configuration, for a quarantined module,", () => {
     /**
-     * Fails while it runs, so that it is taken out at once; and while it is loaded, by the option.
+     * Fails while it runs, so that it is quarantined at once. By an option, it also fails to load.
      */
     const fragile = {
       name: "http_fragile",
@@ -377,13 +377,13 @@ describe("a changed configuration", { concurrency: 4 }, () => {
       assert.equal(await server.get("/fragile"), "well");
     });
 
-    test("leaves it there, and lists it once, when it fails again", async () => {
+    test("leaves it in quarantine and lists it once if it fails again", async () => {
       await using server = await broken();
       await server.apply({ ...rules, picky: "other", fragile_fails: true });
       assert.deepEqual(states(server), ["quarantined"]);
     });
 
-    test("leaves it there when another module refuses", async () => {
+    test("leaves it in quarantine if another module refuses", async () => {
       await using server = await broken();
       await assert.rejects(server.apply({ ...rules, picky: "wrong" }), { code: "CONFIG_NOT_APPLIED" });
       assert.deepEqual(states(server), ["quarantined"]);

@@ -9,7 +9,7 @@ const record = (at: number, more: object = {}) =>
   `${JSON.stringify({ id: `id-${String(at).padStart(5, "0")}`, by: "admin socket", what: `reload m${at}`, steps: [], result: "done", ...more })}\n`;
 
 describe("a page of the audit file", () => {
-  test("has the newest first, and leads on into the file before it, without loss or repetition", async (t) => {
+  test("has the newest records first, and continues into the previous file without loss or repetition", async (t) => {
     const long = "x".repeat(300);
     const older = Array.from({ length: 700 }, (_, at) => record(at, { note: long }));
     const newer = Array.from({ length: 700 }, (_, at) => record(700 + at, { note: long }));
@@ -27,7 +27,7 @@ describe("a page of the audit file", () => {
     );
   });
 
-  test("has those that fit who, what and the result", async (t) => {
+  test("has the records that match requester, text and result", async (t) => {
     const lines = [record(1), record(2, { by: "token deploy" }), record(3, { result: "failed" }), record(4)];
     const folder = await folderOf(t, { "audit.jsonl": lines.join("") });
     const ids = async (filter: Parameters<typeof auditPage>[1]) =>
@@ -39,7 +39,7 @@ describe("a page of the audit file", () => {
     assert.deepEqual(await ids({ before: "unknown" }), []);
   });
 
-  test("leaves out what a crash has torn, and is empty without a file", async (t) => {
+  test("skips a line that a crash has cut, and is empty without a file", async (t) => {
     const folder = await folderOf(t, { "audit.jsonl": `${record(1)}{"id":"torn"\n${record(2).slice(0, 20)}` });
     const page = await auditPage(join(folder, "audit.jsonl"));
     assert.deepEqual(page, { changes: [JSON.parse(record(1))] });

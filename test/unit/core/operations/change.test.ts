@@ -9,7 +9,7 @@ import { ModhostError } from "#core/util/errors.ts";
 const failed = (error: unknown) =>
   new OpenChange({ what: "reload notes", by: "a test" }).failed(error, (text) => text).then((change) => change.error);
 
-test("messages and lines of source are kept in part when they are long", async () => {
+test("long messages and source lines are shortened", async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), "modhost-change-"));
   const file = join(folder.path, "mod_notes.js");
   writeFileSync(file, "x".repeat(100_000));
@@ -21,7 +21,7 @@ test("messages and lines of source are kept in part when they are long", async (
   assert.match(error?.place?.text ?? "", /^x{8192}\.\.\. \(100000 characters\)$/);
 });
 
-test("a change fails with whatever is thrown", async () => {
+test("a change can fail with any thrown value", async () => {
   const hostile = { toString: () => assert.fail("it was shown") };
   for (const thrown of [Object.create(null), hostile])
     assert.equal((await failed(thrown))?.message, "a thrown value cannot be read");

@@ -1,6 +1,6 @@
 /**
- * A config file that is watched: applied when it has changed and is still, read again when it is
- * half-written.
+ * A watched config file: it is applied once it has changed and no write follows, and read again if
+ * it was incomplete.
  */
 import assert from "node:assert/strict";
 import fs from "node:fs";
@@ -27,8 +27,8 @@ const shows = (server: Reconfigured, text: string) =>
   eventually(`${text} is shown`, async () => (await server.get("/shown")) === text);
 const path = (server: Reconfigured) => join(server.folder, "modhost.config.json");
 
-describe("a config file that is watched", { concurrency: 3, timeout: 300_000 }, () => {
-  test("is applied when it is written, and when another file takes its place", async () => {
+describe("a watched config file", { concurrency: 3, timeout: 300_000 }, () => {
+  test("is applied when it is written, and when another file replaces it", async () => {
     const changes: Change[] = [];
     const hearing = {
       name: "hearing",
@@ -50,7 +50,7 @@ describe("a config file that is watched", { concurrency: 3, timeout: 300_000 }, 
     );
   });
 
-  test("is read again while it is half-written or empty, and nothing has changed until it is whole", async () => {
+  test("is read again while it is incomplete or empty, and nothing changes until it is complete", async () => {
     await using server = await reconfigured({ config_watch: true, shown: "one" }, [module]);
     await writeFile(path(server), "");
     await sleep(600);
@@ -62,7 +62,7 @@ describe("a config file that is watched", { concurrency: 3, timeout: 300_000 }, 
     await shows(server, "whole");
   });
 
-  test("changes nothing when it is wrong, which the log says once", async () => {
+  test("changes nothing if it is wrong, which is logged once", async () => {
     await using server = await reconfigured({ config_watch: true, shown: "one" }, [module]);
     await server.write({ config_watch: true, shown: 1 });
     await eventually("the log says so", () => server.log().includes("Cannot apply the changed configuration"));
@@ -70,7 +70,7 @@ describe("a config file that is watched", { concurrency: 3, timeout: 300_000 }, 
     assert.equal(server.log().match(/Cannot apply the changed configuration/g)?.length, 1);
   });
 
-  test("is watched no more when it says so", async () => {
+  test("can turn off the watch", async () => {
     await using server = await reconfigured({ config_watch: true, shown: "one" }, [module]);
     await server.write({ config_watch: false, shown: "two" });
     await shows(server, "two");
@@ -81,7 +81,7 @@ describe("a config file that is watched", { concurrency: 3, timeout: 300_000 }, 
     assert.equal(await server.get("/shown"), "three");
   });
 
-  test("is not watched by a host that was stopped while its modules got ready", async (t) => {
+  test("is not watched by a host that was stopped while its modules became ready", async (t) => {
     const watched = t.mock.method(fs, "watch");
     syncBuiltinESMExports();
     t.after(() => syncBuiltinESMExports());

@@ -1,6 +1,4 @@
-/**
- * Modules whose files are watched: what is saved is served, and what fails is shown with its line.
- */
+/** Watched module files: saved files are served, and failures are shown with their line. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -26,7 +24,7 @@ async function watched(files: Record<string, string>, modules: readonly string[]
     await writeFile(join(folder, name), text);
   };
   for (const [name, text] of Object.entries(files)) await write(name, text);
-  // What is saved in the moment of the start counts as a change.
+  // A file that is saved during the start counts as changed.
   await sleep(150);
   const changes: Change[] = [];
   let logged = "";
@@ -43,7 +41,7 @@ async function watched(files: Record<string, string>, modules: readonly string[]
     watch: (change) => void changes.push(change),
   });
   await host.start();
-  // Not fetch, which says of itself how it asks.
+  // fetch would set its own Sec-Fetch headers.
   const ask = async (path: string, headers: Record<string, string> = {}) => {
     const port = host.listening()[0]?.port as number;
     const sent = request({ port, host: "127.0.0.1", path, headers, agent: false }).end();
@@ -57,8 +55,8 @@ async function watched(files: Record<string, string>, modules: readonly string[]
     log: () => logged,
     ask,
     get: async (path: string, headers?: Record<string, string>) => (await ask(path, headers)).text,
-    /** Until so many changes have been told of. */
-    told: async (count: number) => {
+    /** Waits until this many changes were reported. */
+    reported: async (count: number) => {
       await eventually(`${count} changes`, () => changes.length >= count);
       return changes[count - 1] as Change;
     },
@@ -70,21 +68,21 @@ async function watched(files: Record<string, string>, modules: readonly string[]
 }
 
 describe("modules whose files are watched", { concurrency: 4, timeout: 240_000 }, () => {
-  test("are reloaded when they were saved after they had been loaded, while the server started", async () => {
+  test("are reloaded if a file was saved after it was loaded, while the server still started", async () => {
     const folder = await mkdtemp(join(tmpdir(), "modhost-early-"));
     const file = join(folder, "mod_http_a.mjs");
     const saved = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(file)}, ${JSON.stringify(app('"two"'))});`;
     await writeFile(file, app('"one"', saved));
     try {
       await using host = await watched({}, [file]);
-      assert.equal((await host.told(1)).result, "done");
+      assert.equal((await host.reported(1)).result, "done");
       assert.equal(await host.get("/a/"), "two");
     } finally {
       await rm(folder, { recursive: true });
     }
   });
 
-  test("are reloaded when a file is written, when another takes its place, and when one that they import is", async () => {
+  test("are reloaded when a file is written, when another replaces it, and when a file that they import changes", async () => {
     const main = app("text", 'import { text } from "./parts/text.mjs";');
     await using host = await watched(
       { "mod_http_a.mjs": main, "parts/text.mjs": 'export const text = "one";', "mod_http_b.mjs": app('"b"') },
@@ -92,29 +90,29 @@ describe("modules whose files are watched", { concurrency: 4, timeout: 240_000 }
     );
     assert.equal(await host.get("/a/"), "one");
     await host.write("parts/text.mjs", 'export const text = "two";');
-    const { what, by, result } = await host.told(1);
+    const { what, by, result } = await host.reported(1);
     assert.deepEqual({ what, by, result }, { what: "reload http_a", by: "file watch", result: "done" });
     assert.equal(await host.get("/a/"), "two");
 
-    // As editors save.
+    // This is how editors save.
     await host.write(".mod_http_a.mjs.swp", app('"three"'));
     await rename(join(host.folder, ".mod_http_a.mjs.swp"), join(host.folder, "mod_http_a.mjs"));
-    assert.equal((await host.told(2)).what, "reload http_a");
+    assert.equal((await host.reported(2)).what, "reload http_a");
     assert.equal(await host.get("/a/"), "three");
     await rename(join(host.folder, "mod_http_a.mjs"), join(host.folder, "mod_http_a.mjs~"));
     await sleep(30);
     await host.write("mod_http_a.mjs", app('"four"'));
-    assert.equal((await host.told(3)).result, "done");
+    assert.equal((await host.reported(3)).result, "done");
     assert.equal(await host.get("/a/"), "four");
 
-    // What is written in pieces, or touched by what changes nothing of it, is one change at most.
+    // A write in several pieces, or of files that do not matter, is at most one change.
     await host.write("notes.txt", "no part of any module");
     await readFile(join(host.folder, "mod_http_b.mjs"));
     await sleep(300);
     assert.equal(host.changes.length, 3);
   });
 
-  test("serve on when the new code fails, and the browser that asks is shown the line", async () => {
+  test("keep serving if the new code fails, and a browser shows the line", async () => {
     await using host = await watched(
       {
         "mod_http_a.mjs": app("text()", 'import { text } from "./text.mjs";'),
@@ -124,7 +122,7 @@ describe("modules whose files are watched", { concurrency: 4, timeout: 240_000 }
     );
     assert.equal(await host.get("/a/", NAVIGATION), "one");
     await host.write("text.mjs", "const x = 1;\nexport const text = () => <b>;\n");
-    const { result, error } = await host.told(1);
+    const { result, error } = await host.reported(1);
     assert.equal(result, "failed");
     assert.deepEqual(error?.place, {
       file: join(host.folder, "text.mjs"),
@@ -141,11 +139,11 @@ describe("modules whose files are watched", { concurrency: 4, timeout: 240_000 }
     assert.equal(await host.get("/a/", { ...NAVIGATION, "Sec-Fetch-Mode": "cors" }), "one");
 
     await host.write("text.mjs", "export const text = () => 'two';");
-    assert.equal((await host.told(2)).result, "done");
+    assert.equal((await host.reported(2)).result, "done");
     assert.equal(await host.get("/a/", NAVIGATION), "two");
   });
 
-  test("that failed at the start are shown, and tried again when a file that they lack comes", async () => {
+  test("that failed at the start are shown, and tried again when a missing file appears", async () => {
     await using host = await watched(
       {
         "mod_http_a.mjs": app("text", 'import { text } from "./parts/text.mjs";'),
@@ -153,7 +151,7 @@ describe("modules whose files are watched", { concurrency: 4, timeout: 240_000 }
       },
       ["./mod_http_b.mjs", "./mod_http_a.mjs"],
     );
-    await host.told(2);
+    await host.reported(2);
     const page = await host.get("/a/", NAVIGATION);
     assert.match(page, /Cannot find module .*text\.mjs/);
     await mkdir(join(host.folder, "parts"));
@@ -163,7 +161,7 @@ describe("modules whose files are watched", { concurrency: 4, timeout: 240_000 }
     assert.equal(await host.get("/a/", NAVIGATION), "here");
   });
 
-  test("are not watched without being asked for", async () => {
+  test("are watched only if the option watch is set", async () => {
     await using host = await watched({ "mod_http_a.mjs": app('"one"') }, ["./mod_http_a.mjs"]);
     const other = createHost({ config: { modules_enabled: [] }, log: false });
     await other.start();

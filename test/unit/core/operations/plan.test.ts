@@ -1,4 +1,4 @@
-/** Plans from facts alone: what differs, whom it concerns, and what becomes of the modules. */
+/** Plans, which are made from facts alone: the differences, and what happens to the modules. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Config } from "#core/config/index.ts";
@@ -45,7 +45,7 @@ function instance(name: string, { host = "*", reads = {}, depends = [], views, .
   };
 }
 
-/** The plan of two configurations, where every module of `wanted` is enabled on every host. */
+/** Returns the plan for two configurations, where every host enables all modules of `wanted`. */
 function plan(previous: Config, next: Config, live: InstanceFacts[], facts: Partial<PlanFacts> = {}) {
   const names = [...new Set(live.map(({ name }) => name))];
   const hostsOf = (one: Config) => (one.hosts().length === 0 ? ["*"] : one.hosts());
@@ -69,14 +69,14 @@ const actions = ({ plan }: ReturnType<typeof planOf>) =>
   plan.modules.map(({ action, module, host, because }) => `${action} ${module}@${host}: ${because.join(", ")}`);
 
 describe("a plan", () => {
-  test("is empty where nothing differs, however it is written", () => {
+  test("is empty if nothing differs, whatever the notation", () => {
     const live = [instance("one", { reads: { seconds: ["*"] } })];
     const found = plan(config({ seconds: "1m", plain: null }), config({ seconds: 60 }), live);
     assert.deepEqual([found.plan.isEmpty, found.plan.options, planLines(found.plan)], [true, [], []]);
     assert.equal(plan(config({ seconds: 5 }), config({}), live).plan.isEmpty, true);
   });
 
-  test("tells what it tries again, and why that is not there; nothing where nothing differs", () => {
+  test("lists the modules that are tried again with the reason, and none if nothing differs", () => {
     const live = [instance("one", { reads: { plain: ["*"] } })];
     const failed = [
       { name: "fragile", host: "*", status: "quarantined", note: "it failed 20 times: hush" },
@@ -95,7 +95,7 @@ describe("a plan", () => {
     assert.deepEqual([same.plan.isEmpty, actions(same), same.steps.retry], [true, [], []]);
   });
 
-  test("exchanges who has read what differs, and who depends on them", () => {
+  test("replaces modules that have read changed options, and their dependants", () => {
     const live = [
       instance("base", { reads: { plain: ["*"] } }),
       instance("upper", { depends: ["base@*"] }),
@@ -111,19 +111,19 @@ describe("a plan", () => {
     assert.deepEqual(planLines(found.plan)[0], 'plain: "a" -> "b", read by base');
   });
 
-  test("counts an option that nobody declares, and one of the environment", () => {
+  test("includes options that no module declares, and those of the environment", () => {
     const live = [instance("one", { reads: { free: ["*"] } }), instance("two", { reads: { plain: ["*"] } })];
     const found = plan(config({ free: { a: 1 } }, { plain: "x" }), config({ free: { a: 2 } }, { plain: "y" }), live);
     assert.deepEqual(actions(found), ["exchange one@*: free", "exchange two@*: plain"]);
   });
 
-  test("lists what nobody has read, and touches nobody for it", () => {
+  test("lists options that nothing has read, and affects no module", () => {
     const found = plan(config({}), config({ plain: "new" }), [instance("one")]);
     assert.deepEqual([found.plan.isEmpty, actions(found)], [false, []]);
     assert.deepEqual(planLines(found.plan), ['plain: not set -> "new"']);
   });
 
-  test("tells a live option to its owner and to others that can hear, and exchanges readers that cannot", () => {
+  test("notifies the owner of a live option and others that handle changes, and replaces other readers", () => {
     const live = [
       instance("owner", { handlesChanges: true }),
       instance("hears", { handlesChanges: true, reads: { live: ["*"] } }),
@@ -140,30 +140,30 @@ describe("a plan", () => {
     assert.deepEqual(actions(plan(config({}), config({ live: "x" }), [instance("owner")])), []);
   });
 
-  test("leaves for the next start what is declared so", () => {
+  test("leaves options that apply at the start for the next start", () => {
     const live = [instance("one", { reads: { later: ["*"] } })];
     const found = plan(config({ later: "a" }), config({ later: "b" }), live);
     assert.deepEqual([actions(found), found.plan.waiting, found.changed], [[], ["later"], []]);
     assert.match(planLines(found.plan)[0] ?? "", /\(at the next start\)/);
   });
 
-  test("concerns of a virtual host's value the instance of that host alone", () => {
+  test("affects only the instance of a virtual host if only the value of that host differs", () => {
     const hosts = (values: Record<string, unknown>) => ({ "a.test": values, "b.test": {} });
     const live = ["a.test", "b.test"].map((host) => instance("one", { host, reads: { plain: [host] } }));
-    const former = config({ plain: "s", hosts: hosts({ plain: "own" }) });
-    const own = plan(former, config({ plain: "s", hosts: hosts({ plain: "other" }) }), live);
+    const previous = config({ plain: "s", hosts: hosts({ plain: "own" }) });
+    const own = plan(previous, config({ plain: "s", hosts: hosts({ plain: "other" }) }), live);
     assert.deepEqual(actions(own), ["exchange one@a.test: plain"]);
     assert.deepEqual(
       own.plan.options.map(({ host }) => host),
       ["a.test"],
     );
-    const server = plan(former, config({ plain: "t", hosts: hosts({ plain: "own" }) }), live);
+    const server = plan(previous, config({ plain: "t", hosts: hosts({ plain: "own" }) }), live);
     assert.deepEqual(actions(server), ["exchange one@b.test: plain"]);
-    const gone = plan(former, config({ plain: "s", hosts: hosts({}) }), live);
+    const gone = plan(previous, config({ plain: "s", hosts: hosts({}) }), live);
     assert.deepEqual(actions(gone), ["exchange one@a.test: plain"]);
   });
 
-  test("of another list of hosts moves modules that belong to one, and keeps global ones", () => {
+  test("moves modules that belong to a host if the list of hosts differs, and keeps global ones", () => {
     const live = [
       instance("global", { isGlobal: true, handlesChanges: true, reads: { hosts: ["*"] } }),
       instance("one"),
@@ -173,13 +173,13 @@ describe("a plan", () => {
     assert.deepEqual(found.plan.hosts, { added: ["a.test"], removed: [] });
   });
 
-  test("exchanges a global module with other hosts below it", () => {
+  test("replaces a global module whose hosts differ", () => {
     const live = [instance("global", { isGlobal: true, views: ["a.test"] })];
     const found = plan(config({ hosts: { "a.test": {} } }), config({ hosts: { "a.test": {}, "b.test": {} } }), live);
     assert.deepEqual(actions(found), ["exchange global@*: hosts"]);
   });
 
-  test("keeps what is depended on or was loaded by command, and unloads the rest of what is wanted no more", () => {
+  test("keeps modules that others depend on or that were loaded by command, and unloads others that are not enabled", () => {
     const live = [
       instance("base"),
       instance("leaf"),
@@ -195,19 +195,20 @@ describe("a plan", () => {
     assert.deepEqual(actions(found), ["unload leaf@*: nothing depends on it", "unload gone@*: modules_enabled"]);
   });
 
-  test("unloads what is disabled, and what depends on it", () => {
+  test("unloads disabled modules and their dependants", () => {
     const live = [instance("base"), instance("user", { depends: ["base@*"] })];
     const both = ["base", "user"].map((name) => ({ name, host: "*" }));
     const isDisabled = (name: string) => name === "base";
     const wanted = { previous: both, next: [] };
     const found = plan(config({}), config({}), live, { wanted, isDisabled });
     assert.deepEqual(actions(found), ["unload base@*: modules_disabled", "unload user@*: modules_enabled"]);
-    // One that is wanted all the same is loaded again, which is refused: it needs what is disabled.
+    // The dependant is still enabled, so it is loaded again, which fails because it needs the
+    // disabled module.
     const refused = plan(config({}), config({}), live, { wanted: { previous: both, next: both.slice(1) }, isDisabled });
-    assert.match(actions(refused)[0] ?? "", /load user@\*: it depends on what is in modules_disabled/);
+    assert.match(actions(refused)[0] ?? "", /load user@\*: it depends on a disabled module/);
   });
 
-  test("tries what had failed again, when anything differs, and forgets it when it is wanted no more", () => {
+  test("tries failed modules again if anything differs, and forgets those that are not enabled", () => {
     const failed = [{ name: "broken", host: "*", status: "failed", note: undefined }] as const;
     const wanted = { previous: [{ name: "broken", host: "*" }], next: [{ name: "broken", host: "*" }] };
     assert.deepEqual(plan(config({}), config({}), [], { failed, wanted }).steps.retry, []);
@@ -216,14 +217,17 @@ describe("a plan", () => {
     assert.deepEqual(gone.steps.forget, ["broken"]);
   });
 
-  test("exchanges a module whose file is another one", () => {
+  test("replaces a module that has a different file", () => {
     const found = plan(config({}), config({}), [instance("one")], {
-      moved: new Map([["one", "its file is another one"]]),
+      moved: new Map([["one", "its file is a different one"]]),
     });
-    assert.deepEqual([actions(found), [...found.steps.moved]], [["exchange one@*: its file is another one"], ["one"]]);
+    assert.deepEqual(
+      [actions(found), [...found.steps.moved]],
+      [["exchange one@*: its file is a different one"], ["one"]],
+    );
   });
 
-  test("names no secret", () => {
+  test("contains no secret", () => {
     const found = plan(config({ word: "old-word" }), config({ word: "new-word", plain: "new-word" }), [
       instance("one"),
     ]);
@@ -231,17 +235,17 @@ describe("a plan", () => {
   });
 });
 
-describe("the places of ports", () => {
-  const places = (ports: number[], interfaces: string[]) => bindAddressesOf({ ports, interfaces });
+describe("the addresses of a service", () => {
+  const addresses = (ports: number[], interfaces: string[]) => bindAddressesOf({ ports, interfaces });
   const text = ({ address, port }: { address: string; port: number }) => `${address}:${port}`;
 
   for (const [name, before, after, opened, closed] of [
-    ["another port", places([80], ["a"]), places([81], ["a"]), ["a:81"], ["a:80"]],
-    ["one port more", places([80], ["a"]), places([80, 81], ["a"]), ["a:81"], []],
-    ["another address", places([80], ["a"]), places([80], ["b"]), ["b:80"], ["a:80"]],
-    ["none any more", places([80], ["a", "b"]), places([], ["a", "b"]), [], ["a:80", "b:80"]],
-    ["a second one of the system's choice", places([0], ["a"]), places([0, 0], ["a"]), ["a:0"], []],
-    ["another order", places([80, 81], ["a"]), places([81, 80], ["a"]), [], []],
+    ["another port", addresses([80], ["a"]), addresses([81], ["a"]), ["a:81"], ["a:80"]],
+    ["one more port", addresses([80], ["a"]), addresses([80, 81], ["a"]), ["a:81"], []],
+    ["another address", addresses([80], ["a"]), addresses([80], ["b"]), ["b:80"], ["a:80"]],
+    ["no port", addresses([80], ["a", "b"]), addresses([], ["a", "b"]), [], ["a:80", "b:80"]],
+    ["a second port that the system chooses", addresses([0], ["a"]), addresses([0, 0], ["a"]), ["a:0"], []],
+    ["another order", addresses([80, 81], ["a"]), addresses([81, 80], ["a"]), [], []],
   ] as const) {
     test(`differ by ${name}`, () => {
       const found = bindAddressDifference(before, after, before);

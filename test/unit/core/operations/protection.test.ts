@@ -1,12 +1,12 @@
 /**
- * Options that protect apps of other modules: without their own module a start and a reload are
- * refused, an unload warns.
+ * Options that protect apps of other modules: without the module of the option, a start and a
+ * reload are refused, and an unload warns.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reconfigured } from "./reconfigured.ts";
 
-test("a configuration is refused without the module of an option that protects apps, whoever has written that module", async () => {
+test("a configuration is refused without the module of an option that protects apps, whoever wrote the module", async () => {
   const declaration = `{ fence: { type: "object", keys: "apps", protects: true, describe: "Apps that are fenced." } }`;
   const files = { "mod_fence.js": `export const options = ${declaration};\nexport default () => {};\n` };
   const common = { plugin_paths: ["."] };

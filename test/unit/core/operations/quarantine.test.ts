@@ -1,4 +1,4 @@
-/** A module that keeps failing is taken out, and comes back. */
+/** A module that keeps failing is quarantined, and comes back. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,7 +15,7 @@ async function until(holds: () => boolean): Promise<void> {
 
 const isOut = (running: TestHost, name: string) => () => stateOf(running, name)?.status === "quarantined";
 
-/** An app that fails while the switch says so. */
+/** The source of an app that fails while a switch says so. */
 const fragile =
   (fails: { now: boolean }, error = () => new Error("a secret of the inside")) =>
   (module: Module) => {
@@ -39,7 +39,7 @@ const sound = (module: Module) => {
 };
 
 describe("a module whose handlers keep throwing", () => {
-  test("is taken out: its apps answer 503 and what it owned is gone; the others go on", {
+  test("is quarantined: its apps respond with 503 and its resources are gone, while the others keep serving", {
     timeout: 300_000,
   }, async (t) => {
     const fails = { now: true };
@@ -47,18 +47,18 @@ describe("a module whose handlers keep throwing", () => {
     for (let count = 0; count < 3; count += 1) assert.equal((await running.inject("/fragile")).status, 500);
     await until(isOut(running, "fragile"));
     for (const path of ["/fragile", "/fragile/below/x"]) {
-      const answer = await running.inject(path);
-      assert.equal(answer.status, 503);
-      const wait = Number(answer.headers["retry-after"]);
+      const response = await running.inject(path);
+      assert.equal(response.status, 503);
+      const wait = Number(response.headers["retry-after"]);
       assert.ok(wait > 40 && wait <= 73, `Retry-After ${wait}`);
-      assert.doesNotMatch(answer.body, /secret|quarantine|fragile/);
+      assert.doesNotMatch(response.body, /secret|quarantine|fragile/);
     }
     assert.equal((await running.inject("/sound")).body, "sound");
     assert.equal(running.host.fire("ask"), undefined);
     const state = stateOf(running, "fragile");
     assert.match(
       state?.note ?? "",
-      /3 of its 3 requests failed within 30 s, the last time answering a request: a secret/,
+      /3 of its 3 requests failed within 30 s, the last time handling a request: a secret/,
     );
     assert.ok((state?.quarantine?.next_try ?? 0) > (state?.quarantine?.since ?? 0) + 40);
     assert.deepEqual(state?.holds, {});
@@ -103,7 +103,7 @@ describe("a module whose handlers keep throwing", () => {
     assert.deepEqual(running.host.residue("fragile"), []);
   });
 
-  test("stays when most of its requests are answered", { timeout: 300_000 }, async (t) => {
+  test("stays if it responds to most of its requests", { timeout: 300_000 }, async (t) => {
     const fails = { now: false };
     const running = await hostOf(t, { fragile: fragile(fails) }, { config });
     for (let count = 0; count < 8; count += 1) await running.inject("/fragile");
@@ -112,31 +112,31 @@ describe("a module whose handlers keep throwing", () => {
     assert.equal(stateOf(running, "fragile")?.status, "loaded");
   });
 
-  test("stays when what it throws is meant as an answer", { timeout: 300_000 }, async (t) => {
+  test("stays if the values that it throws are meant as responses", { timeout: 300_000 }, async (t) => {
     const fails = { now: true };
     const meant = [new HttpError(404), new HttpError(503), 418, 500, Object.assign(new Error("gone"), { code: 410 })];
     let next = 0;
-    const answers = fragile(fails, () => meant[next++ % meant.length] as Error);
-    const running = await hostOf(t, { fragile: answers }, { config });
+    const responses = fragile(fails, () => meant[next++ % meant.length] as Error);
+    const running = await hostOf(t, { fragile: responses }, { config });
     for (let count = 0; count < 10; count += 1) assert.notEqual((await running.inject("/fragile")).status, 200);
     assert.equal(stateOf(running, "fragile")?.status, "loaded");
   });
 
-  test("stays where quarantine_failures is 0, and where it is exempt, which is told once", {
+  test("stays if quarantine_failures is 0, and if it is exempt, which is logged once", {
     timeout: 300_000,
   }, async (t) => {
     for (const own of [{ quarantine_failures: 0 }, { quarantine_exempt: ["mod_fragile"] }]) {
       const running = await hostOf(t, { fragile: fragile({ now: true }) }, { config: { ...config, ...own } });
       for (let count = 0; count < 6; count += 1) assert.equal((await running.inject("/fragile")).status, 500);
       assert.equal(stateOf(running, "fragile")?.status, "loaded");
-      const told = logged(running, "warn").filter(({ msg }) => /stays, though/.test(msg));
-      assert.equal(told.length, "quarantine_exempt" in own ? 1 : 0);
+      const warned = logged(running, "warn").filter(({ msg }) => /stays, though/.test(msg));
+      assert.equal(warned.length, "quarantine_exempt" in own ? 1 : 0);
     }
   });
 });
 
-describe("what else counts as a failure", () => {
-  test("timers, hooks, and promises that nobody handles", { timeout: 300_000 }, async (t) => {
+describe("failures also include", () => {
+  test("timers, hooks, and unhandled promises", { timeout: 300_000 }, async (t) => {
     const running = await hostOf(
       t,
       {
@@ -158,7 +158,7 @@ describe("what else counts as a failure", () => {
     await until(isOut(running, "failing"));
   });
 
-  test("middleware of Koa, whose app is answered for as well", { timeout: 300_000 }, async (t) => {
+  test("Koa middleware, whose app responds with 503 as well", { timeout: 300_000 }, async (t) => {
     const running = await hostOf(
       t,
       {
@@ -176,13 +176,13 @@ describe("what else counts as a failure", () => {
     for (let count = 0; count < 3; count += 1) assert.equal((await running.inject("/koan/x")).status, 500);
     await until(isOut(running, "koan"));
     const errors = logged(running, "error").length;
-    const answer = await running.inject({ method: "POST", path: "/koan/y", body: "text" });
-    assert.equal(answer.status, 503);
-    assert.ok(Number(answer.headers["retry-after"]) > 1);
+    const response = await running.inject({ method: "POST", path: "/koan/y", body: "text" });
+    assert.equal(response.status, 503);
+    assert.ok(Number(response.headers["retry-after"]) > 1);
     assert.equal(logged(running, "error").length, errors);
   });
 
-  test("an exception that nobody caught takes its module out at once; one of nobody is not contained", {
+  test("an uncaught exception quarantines its module at once, and one of no module is not contained", {
     timeout: 300_000,
   }, async (t) => {
     const files = {
@@ -195,7 +195,7 @@ describe("what else counts as a failure", () => {
     assert.match(stateOf(running, "wild")?.note ?? "", /threw an uncaught error: from a wild callback/);
   });
 
-  test("an exception of a module that is gone is contained and named, and a storm of them fills no log", {
+  test("an exception of an unloaded module is contained and named, and many of them do not fill the log", {
     timeout: 300_000,
   }, async (t) => {
     const files = {
@@ -205,16 +205,16 @@ describe("what else counts as a failure", () => {
     const error = running.host.fire("error");
     await running.host.unload("stormy");
     assert.equal(running.host.contain(error), true);
-    const told = (level: LogLevel) => logged(running, level).filter(({ module }) => module === "stormy");
-    assert.match(told("error").at(-1)?.msg ?? "", /^failed while .*from a finalizer/s);
+    const loggedAt = (level: LogLevel) => logged(running, level).filter(({ module }) => module === "stormy");
+    assert.match(loggedAt("error").at(-1)?.msg ?? "", /^failed while .*from a finalizer/s);
     for (let count = 0; count < 1000; count += 1) running.host.report(error);
-    assert.ok(told("error").length < 100, `${told("error").length} lines`);
-    assert.equal(told("warn").filter(({ msg }) => /only counted from now on/.test(msg)).length, 1);
+    assert.ok(loggedAt("error").length < 100, `${loggedAt("error").length} lines`);
+    assert.equal(loggedAt("warn").filter(({ msg }) => /only counted from now on/.test(msg)).length, 1);
   });
 });
 
 describe("modules that depend on one in quarantine", () => {
-  test("go with it and come back with it", { timeout: 300_000 }, async (t) => {
+  test("are quarantined and come back with it", { timeout: 300_000 }, async (t) => {
     const fails = { now: true };
     const running = await hostOf(
       t,
@@ -252,7 +252,7 @@ describe("modules that depend on one in quarantine", () => {
     );
   });
 
-  test("are not loaded while it is out", { timeout: 300_000 }, async (t) => {
+  test("are not loaded while it is quarantined", { timeout: 300_000 }, async (t) => {
     const running = await hostOf(
       t,
       {
@@ -268,7 +268,7 @@ describe("modules that depend on one in quarantine", () => {
     assert.equal(stateOf(running, "base")?.status, "quarantined");
   });
 
-  test("keep it, where they are exempt", { timeout: 300_000 }, async (t) => {
+  test("keep it loaded if they are exempt", { timeout: 300_000 }, async (t) => {
     const running = await hostOf(
       t,
       {
@@ -288,8 +288,8 @@ describe("modules that depend on one in quarantine", () => {
   });
 });
 
-describe("a module that is tried again", () => {
-  test("and fails to load stays out, with the new reason", { timeout: 300_000 }, async (t) => {
+describe("a quarantined module that is tried again", () => {
+  test("stays quarantined with the new reason if it fails to load", { timeout: 300_000 }, async (t) => {
     const fails = { now: true };
     let loads = 0;
     const running = await hostOf(
@@ -313,7 +313,7 @@ describe("a module that is tried again", () => {
     assert.equal(stateOf(running, "worse")?.status, "quarantined");
   });
 
-  test("and does not get ready is out again", { timeout: 300_000 }, async (t) => {
+  test("is quarantined again if module.ready fails", { timeout: 300_000 }, async (t) => {
     let loads = 0;
     const running = await hostOf(
       t,
@@ -340,7 +340,7 @@ describe("a module that is tried again", () => {
   });
 });
 
-test("on virtual hosts, the instance that fails is taken out alone", { timeout: 300_000 }, async (t) => {
+test("on virtual hosts, only the instance that fails is quarantined", { timeout: 300_000 }, async (t) => {
   const running = await hostOf(
     t,
     {
@@ -365,7 +365,7 @@ test("on virtual hosts, the instance that fails is taken out alone", { timeout: 
   assert.equal((await ask("b.example")).body, "fine");
 });
 
-test("on virtual hosts, a reload brings back the instance that is out, by the new code", async (t) => {
+test("on virtual hosts, a reload brings back the quarantined instance with the new code", async (t) => {
   const code = (mark: string, fails: boolean) => `export default function (module) {
     module.depends("http");
     module.provides("http", { route: { GET: () => {

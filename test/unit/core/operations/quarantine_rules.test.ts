@@ -1,4 +1,4 @@
-/** When a module is taken out, and for how long: the rules by themselves. */
+/** The rules of quarantine: when a module is quarantined, and for how long. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -64,9 +64,9 @@ const pauseOf = ({ nextTry = 0, since }: QuarantineNote) => nextTry - since;
 
 describe("the share of the event loop", () => {
   for (const [what, blocked, cpu, isOut] of [
-    ["over the bound takes a module out", 6000, 7000, true],
-    ["below the bound does not", 4000, 7000, false],
-    ["counts only as far as the thread had a processor", 9000, 4000, false],
+    ["above the limit quarantines a module", 6000, 7000, true],
+    ["below the limit does not quarantine a module", 4000, 7000, false],
+    ["counts only the CPU time of the thread", 9000, 4000, false],
   ] as const) {
     test(what, async () => {
       const { quarantine, usage, notes, settled, spend } = setUp();
@@ -76,14 +76,14 @@ describe("the share of the event loop", () => {
       quarantine.look(110_000);
       await settled();
       assert.equal(notes.length, isOut ? 1 : 0);
-      if (isOut) assert.match(notes[0]?.reason ?? "", /held the event loop for 60 % of 10 s/);
+      if (isOut) assert.match(notes[0]?.reason ?? "", /blocked the event loop for 60 % of 10 s/);
       quarantine.stop();
     });
   }
 
   /**
-   * So many pieces in a row, with a look after each; in which piece it was taken out, and what was
-   * told before.
+   * Runs these pieces of work in a row, each followed by a check. Returns the piece after which the
+   * module was quarantined, and the warnings before that.
    */
   async function hog(pieces: readonly number[], { idle = 0, own = {} }: { idle?: number; own?: object } = {}) {
     const { quarantine, usage, notes, warnings, settled, spend } = setUp({ hogTime: 3, ...own });
@@ -102,7 +102,7 @@ describe("the share of the event loop", () => {
     return { out, warnings, reason: notes[0]?.reason };
   }
 
-  test("nearly all of it, again and again, takes a module out within some seconds, after a warning", async () => {
+  test("nearly all of the event loop, repeatedly, quarantines a module within some seconds, after a warning", async () => {
     const { out, warnings, reason } = await hog(
       Array.from({ length: 20 }, () => 300),
       { idle: 5 },
@@ -110,9 +110,9 @@ describe("the share of the event loop", () => {
     assert.ok(out !== undefined && out < 10, `${out} pieces of 300 ms`);
     assert.match(
       warnings[0] ?? "",
-      /^will be quarantined if this continues: it held the event loop for \d+ % of 1\.5 s/,
+      /^will be quarantined if this continues: it blocked the event loop for \d+ % of 1\.5 s/,
     );
-    assert.match(reason ?? "", /held the event loop for \d+ % of 3 s/);
+    assert.match(reason ?? "", /blocked the event loop for \d+ % of 3 s/);
     assert.equal(warnings.length, 2, "and that it is out");
   });
 
@@ -120,14 +120,14 @@ describe("the share of the event loop", () => {
     ["one slow request", [2900, 20, 20], 5],
     ["two slow requests", [1400, 1500, 20], 5],
     ["a burst of slow requests that is over soon", [300, 300, 300, 300, 300, 300, 20], 5],
-    ["slow requests with as much time between them", Array.from({ length: 20 }, () => 300), 310],
+    ["slow requests with equally long pauses", Array.from({ length: 20 }, () => 300), 310],
   ] as const) {
-    test(`${what} take no module out at once`, async () => {
+    test(`${what} do not quarantine a module at once`, async () => {
       assert.equal((await hog(pieces, { idle })).out, undefined);
     });
   }
 
-  test("without quarantine_hog_time only the 10 s count", async () => {
+  test("without quarantine_hog_time, only the window of 10 s counts", async () => {
     const { out, warnings } = await hog(
       Array.from({ length: 20 }, () => 300),
       { idle: 5, own: { hogTime: 0 } },
@@ -136,7 +136,7 @@ describe("the share of the event loop", () => {
     assert.deepEqual(warnings.length, out === undefined ? 0 : 1);
   });
 
-  test("of long ago is forgotten", async () => {
+  test("is forgotten after some time", async () => {
     const { quarantine, usage, notes, settled, spend } = setUp();
     for (let second = 0; second < 60; second += 1) {
       quarantine.look(100_000 + second * 1000);
@@ -148,7 +148,7 @@ describe("the share of the event loop", () => {
     quarantine.stop();
   });
 
-  test("does not count when the option is 0", async () => {
+  test("does not count if the option is 0", async () => {
     const { quarantine, usage, notes, settled, spend } = setUp({ loopShare: 0 });
     quarantine.look(100_000);
     usage.blocked += 10_000;
@@ -159,17 +159,17 @@ describe("the share of the event loop", () => {
   });
 });
 
-describe("the pauses", () => {
+describe("the pauses of quarantine", () => {
   const inSeconds = ({ nextTry = 0 }: QuarantineNote) => Math.round(nextTry - Date.now() / 1000);
 
-  test("double each time, up to the bound", async (t) => {
+  test("double each time, up to the maximum", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { quarantine, live, instance, notes, settled } = setUp();
     for (let time = 0; time < 5; time += 1) {
       live[0] = { ...instance, key: instance.key } as Instance;
       quarantine.quarantine(live[0], "it fails");
       await settled();
-      // It is tried again.
+      // The module is tried again.
       t.mock.timers.tick(25_000);
       await settled();
     }
@@ -177,7 +177,7 @@ describe("the pauses", () => {
     assert.deepEqual(notes.map(inSeconds), [4, 8, 16, 20, 20]);
   });
 
-  test("begin anew when something else has brought it back", async (t) => {
+  test("start again with the first one if something else has brought the module back", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { quarantine, live, instance, notes, settled } = setUp();
     for (let time = 0; time < 3; time += 1) {
@@ -189,7 +189,7 @@ describe("the pauses", () => {
     quarantine.stop();
   });
 
-  test("of one host go on when an operator has reloaded the module on another", async (t) => {
+  test("continue on one host if an operator has reloaded the module on another", async (t) => {
     for (const [host, tries] of [
       ["b.example", 1],
       ["*", 1],
@@ -210,7 +210,7 @@ describe("the pauses", () => {
     }
   });
 
-  test("have a jitter of a fifth, and never exceed the bound", async () => {
+  test("vary by a fifth, and never exceed the maximum", async () => {
     for (const [random, expected] of [
       [0, 3.2],
       [0.5, 4],
@@ -231,7 +231,7 @@ describe("the pauses", () => {
 });
 
 describe("failures", () => {
-  test("of long ago are forgotten", async () => {
+  test("are forgotten after some time", async () => {
     const { quarantine, usage, notes, settled } = setUp({ window: 1 });
     const now = performance.now();
     usage.fault("running a timer", new Error("one"));
@@ -252,7 +252,7 @@ describe("failures", () => {
     later.quarantine.stop();
   });
 
-  test("of the time before quarantine was turned on do not count", async () => {
+  test("do not count if they happened before quarantine was turned on", async () => {
     const own = { failures: 0, window: 0.1 };
     const { quarantine, usage, notes, settled } = setUp(own);
     quarantine.start();

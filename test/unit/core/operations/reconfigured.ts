@@ -1,4 +1,4 @@
-/** A host with a config file that tests write anew. */
+/** A host with a config file that tests write repeatedly. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
@@ -11,10 +11,10 @@ export interface Reconfigured extends AsyncDisposable {
   readonly folder: string;
   /** Lines of the log, as they were written. */
   log(): string;
-  /** Writes the file anew, and applies it. */
+  /** Writes the file and applies it. */
   apply(values: Record<string, unknown>): ReturnType<Host["apply"]>;
   write(values: Record<string, unknown>): Promise<void>;
-  /** What the root of an app answers at the first port of HTTP. */
+  /** Returns the response of the root of an app at the first HTTP port. */
   get(path: string, headers?: Record<string, string>): Promise<string>;
   port(): number;
 }
@@ -58,8 +58,8 @@ export async function reconfigured(
     },
     async get(path, headers = {}) {
       const { promise, resolve, reject } = Promise.withResolvers<string>();
-      const asked = { host: "127.0.0.1", port: port(), path: `${path}/`, headers, agent: false };
-      get(asked, (answer) => text(answer).then(resolve, reject)).once("error", reject);
+      const options = { host: "127.0.0.1", port: port(), path: `${path}/`, headers, agent: false };
+      get(options, (response) => text(response).then(resolve, reject)).once("error", reject);
       return promise;
     },
     port,

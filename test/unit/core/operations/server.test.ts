@@ -22,8 +22,8 @@ const linesOf = async (file: string) =>
 
 describe("module.server", { timeout: 300_000 }, () => {
   /**
-   * A module whose handler does something with the server, and answers with its own generation and
-   * the record.
+   * Returns a module whose handler makes a change of the server, and responds with its own
+   * generation and the record.
    */
   const changing = (act: (module: Module) => Promise<Change>) => {
     let generation = 0;
@@ -37,7 +37,7 @@ describe("module.server", { timeout: 300_000 }, () => {
   const acted = async (running: { fetch(path: string): Promise<Response> }) =>
     (await (await running.fetch("/self/act")).json()) as { own: number; change: Change };
 
-  test("a handler reloads its own module: it answers, and the next request gets the new instance", async (t) => {
+  test("a handler can reload its own module: it responds, and the next request reaches the new instance", async (t) => {
     const running = await hostOf(t, { http_self: changing(({ server }) => server.reload("http_self")) });
     const { own, change } = await acted(running);
     assert.deepEqual([own, change.what, change.by, change.result], [1, "reload http_self", "module http_self", "done"]);
@@ -46,14 +46,14 @@ describe("module.server", { timeout: 300_000 }, () => {
     assert.ok(said.includes("reload http_self, requested by module http_self: done"), said.join("\n"));
   });
 
-  test("a handler unloads its own module: it answers, and then the module is gone", async (t) => {
+  test("a handler can unload its own module: it responds, and then the module is gone", async (t) => {
     const running = await hostOf(t, { http_self: changing(({ server }) => server.unload("http_self")) });
     assert.equal((await acted(running)).change.result, "done");
     assert.equal((await running.fetch("/self")).status, 404);
     while (stateOf(running, "http_self") !== undefined) await new Promise((resolve) => setTimeout(resolve, 5));
   });
 
-  test("the answer comes when the new instance serves, however long the old one finishes requests", async (t) => {
+  test("the promise of a reload resolves when the new instance serves, although the old one still finishes requests", async (t) => {
     const gate = Promise.withResolvers<void>();
     const arrived = Promise.withResolvers<void>();
     let generation = 0;
@@ -80,38 +80,38 @@ describe("module.server", { timeout: 300_000 }, () => {
   });
 
   for (const step of ["load", "ready", "save"] as const) {
-    test(`what is asked for in module.${step} is refused at once, since the server waits for just that`, async (t) => {
-      const asked = Promise.withResolvers<Change>();
+    test(`a request in module.${step} is refused at once, because the server waits for that step`, async (t) => {
+      const requested = Promise.withResolvers<Change>();
       const running = await hostOf(t, {
         eager(module) {
-          module[step] = async () => asked.resolve(await module.server.reload("other"));
+          module[step] = async () => requested.resolve(await module.server.reload("other"));
         },
         other: () => undefined,
       });
       if (step === "save") await running.host.reload("eager");
-      const { result, error } = await asked.promise;
+      const { result, error } = await requested.promise;
       assert.equal(result, "refused");
       assert.match(error?.message ?? "", /waits for eager to finish a step of its life cycle/);
       assert.equal(stateOf(running, "eager")?.status, "loaded");
     });
   }
 
-  test("an instance that is leaving is told so, and the others go on", async (t) => {
-    const asked = Promise.withResolvers<Change>();
+  test("an instance that is being unloaded is refused, and the others are not", async (t) => {
+    const requested = Promise.withResolvers<Change>();
     const running = await hostOf(t, {
       leaver(module) {
-        module.unload = async () => asked.resolve(await module.server.unload("other"));
+        module.unload = async () => requested.resolve(await module.server.unload("other"));
       },
       other: () => undefined,
     });
     await running.host.unload("leaver");
-    const { result, error } = await asked.promise;
+    const { result, error } = await requested.promise;
     assert.deepEqual([result, error?.code], ["refused", "CHANGE_REFUSED"]);
-    assert.match(error?.message ?? "", /the instance of leaver that asks is leaving/);
+    assert.match(error?.message ?? "", /the instance of leaver that requests it is being unloaded/);
     assert.equal(stateOf(running, "other")?.status, "loaded");
   });
 
-  test("a handler stops the server: it answers first, and who asked is recorded", async (t) => {
+  test("a handler can stop the server: it responds first, and the requester is recorded", async (t) => {
     const running = await hostOf(t, { http_self: changing(({ server }) => server.stop({ by: "token ops" })) });
     const { change } = await acted(running);
     assert.deepEqual([change.what, change.by, change.via, change.result], ["stop", "token ops", "http_self", "done"]);
@@ -119,7 +119,7 @@ describe("module.server", { timeout: 300_000 }, () => {
     assert.equal(running.host.state, "stopped");
   });
 
-  test("each change is announced when it is over, whoever asks", async (t) => {
+  test("each change is announced when it has ended, whoever requested it", async (t) => {
     const seen: string[] = [];
     const running = await hostOf(t, {
       observer: (module) =>
@@ -134,7 +134,7 @@ describe("module.server", { timeout: 300_000 }, () => {
 });
 
 describe("the audit file", { timeout: 300_000 }, () => {
-  test("has a line for each change, for its owner alone, without secrets", async (t) => {
+  test("has a line for each change, is readable only by its owner, and contains no secrets", async (t) => {
     const folder = await folderFor(t);
     let loads = 0;
     const host = await createTestHost({
@@ -166,7 +166,7 @@ describe("the audit file", { timeout: 300_000 }, () => {
     await host.stop();
   });
 
-  test("that cannot be written stops no change: it is logged once, and a warning of the status", async (t) => {
+  test("prevents no change if it cannot be written: this is logged once, and is a warning of the status", async (t) => {
     const folder = await folderFor(t);
     await mkdir(join(folder, "audit.jsonl"));
     const host = await createTestHost({
@@ -183,12 +183,12 @@ describe("the audit file", { timeout: 300_000 }, () => {
     assert.deepEqual(host.host.status().warnings, ["Changes are not recorded: the audit file cannot be written"]);
   });
 
-  test("is bounded: a full one becomes the one before, and nothing in it is torn", async (t) => {
+  test("has a maximum size: a full file becomes the previous one, and no line is cut", async (t) => {
     const folder = await folderFor(t);
     const file = new AuditFile(join(folder, "audit.jsonl"), () => assert.fail("it can be written"), 300);
     for (let at = 0; at < 100; at += 1) {
       file.append({ at });
-      // Each is written before the next is appended.
+      // Each line is written before the next one is appended.
       await file.written();
     }
     assert.deepEqual((await readdir(folder)).toSorted(), ["audit.jsonl", "audit.jsonl.1"]);
@@ -204,7 +204,7 @@ describe("the audit file", { timeout: 300_000 }, () => {
     );
   });
 
-  test("is not made by a host that serves nothing", async (t) => {
+  test("is not created by a host that serves nothing", async (t) => {
     const folder = await folderFor(t);
     const host = await createTestHost({
       listen: false,

@@ -48,7 +48,7 @@ async function blocked(t: TestContext): Promise<number> {
 }
 
 describe("the ports of a service", () => {
-  test("open when the host's do, with the provider's defaults; connections go to the provider", async (t) => {
+  test("open with those of the host, with the provider's defaults, and connections go to the provider", async (t) => {
     const ports = portsOf(t);
     ports.add(provider({ name: "echo", scheme: "http" }));
     assert.deepEqual(ports.listening(), []);
@@ -58,7 +58,7 @@ describe("the ports of a service", () => {
     assert.equal(await read(open?.port ?? 0), "hello");
   });
 
-  test("are named by the options <name>_ports and <name>_interfaces; none are opened for an empty list", async (t) => {
+  test("are set by the options <name>_ports and <name>_interfaces, and an empty list opens none", async (t) => {
     const ports = portsOf(t, { echo_ports: [0, "0"], echo_interfaces: "127.0.0.1", mute_ports: [] });
     ports.add(provider({ name: "echo", default_interfaces: ["192.0.2.1"] }));
     ports.add(provider({ name: "mute" }));
@@ -73,7 +73,7 @@ describe("the ports of a service", () => {
     });
   });
 
-  test("has one port when the option <name>_port is declared, and none for 0", async (t) => {
+  test("are a single port if the option <name>_port is declared, and none for 0", async (t) => {
     const port = await freePort();
     const ports = portsOf(t, { echo_port: port, mute_port: 0 }, { echo_port: 1, mute_port: 1 });
     ports.add(provider({ name: "echo" }));
@@ -89,7 +89,7 @@ describe("the ports of a service", () => {
     });
   });
 
-  test("stays closed when its default port is taken, and a reload of its module retries the port", async (t) => {
+  test("stay closed if the default port is taken, and a reload of the module tries it again", async (t) => {
     const blocker = createServer().listen(0, "127.0.0.1");
     await once(blocker, "listening");
     const { port } = blocker.address() as { port: number };
@@ -115,7 +115,7 @@ describe("the ports of a service", () => {
     assert.equal(await read(port), "hello");
   });
 
-  test("that are named twice are opened once", async (t) => {
+  test("are opened once even if they are listed twice", async (t) => {
     const port = await blocked(t);
     const ports = portsOf(t, { echo_ports: [port, port], echo_interfaces: "127.0.0.2" });
     ports.add(provider({ name: "echo" }));
@@ -126,7 +126,7 @@ describe("the ports of a service", () => {
     );
   });
 
-  test("are the same on every address when the system chooses", async (t) => {
+  test("are the same on every address if the system chooses", async (t) => {
     const ports = portsOf(t);
     ports.add(provider({ name: "echo", default_interfaces: ["127.0.0.1", "127.0.0.2"] }));
     await ports.open();
@@ -144,7 +144,7 @@ describe("the ports of a service", () => {
     assert.equal(await read(open?.port ?? 0), "hello");
   });
 
-  test("of a provider that comes later open at once, and close with the last provider", async (t) => {
+  test("open at once for a provider that is added later, and close with the last provider", async (t) => {
     const ports = portsOf(t);
     await ports.open();
     const late = provider({ name: "late" });
@@ -172,7 +172,7 @@ describe("the ports of a service", () => {
   });
 });
 
-describe("endpoints beside the options", () => {
+describe("endpoints in addition to the options", () => {
   test("are opened with the ports, and closed with the provider", async (t) => {
     const ports = portsOf(t);
     const both = provider({ name: "echo", endpoints: [{ address: "127.0.0.1", port: 0 }] });
@@ -185,7 +185,7 @@ describe("endpoints beside the options", () => {
     await assert.rejects(read(second?.port ?? 0), { code: "ECONNREFUSED" });
   });
 
-  test("that are taken are warned about, and the others are opened", async (t) => {
+  test("cause a warning if they are taken, and the others are opened", async (t) => {
     const port = await blocked(t);
     const ports = portsOf(t);
     const warnings: string[] = [];
@@ -199,7 +199,7 @@ describe("endpoints beside the options", () => {
     assert.match(warnings.join(), new RegExp(`port ${port} of 127\\.0\\.0\\.1 .*EADDRINUSE`));
   });
 
-  test("that are taken fail the start where they are required", async (t) => {
+  test("fail the start if they are taken and required", async (t) => {
     const port = await blocked(t);
     const ports = portsOf(t);
     const open: (number | undefined)[] = [];
@@ -232,7 +232,7 @@ describe("a port that cannot be opened", () => {
     assert.deepEqual(ports.listening(), []);
   });
 
-  test("because another service of the host has it, says so", async (t) => {
+  test("because another service of the host has it causes an error that says so", async (t) => {
     const ports = portsOf(t);
     ports.add(provider({ name: "one" }));
     await ports.open();
@@ -250,7 +250,7 @@ describe("a port that cannot be opened", () => {
     });
   });
 
-  test("for a provider that nobody waits for is logged under its module", async (t) => {
+  test("is logged under its module if nobody waits for the provider", async (t) => {
     const ports = portsOf(t);
     await ports.open();
     const logged = Promise.withResolvers<unknown>();
@@ -261,7 +261,7 @@ describe("a port that cannot be opened", () => {
   });
 });
 
-describe("connections", () => {
+describe("a connection", () => {
   const accepted = async (t: TestContext, item: Partial<NetProvider>, errors: string[] = []) => {
     const sockets: Socket[] = [];
     const ports = portsOf(t);
@@ -273,7 +273,7 @@ describe("connections", () => {
     return { ports, client, sockets };
   };
 
-  test("go on after the ports are closed, until they are cut", async (t) => {
+  test("stays open after the ports are closed, until it is cut", async (t) => {
     const { ports, client, sockets } = await accepted(t, {});
     while (sockets.length === 0) await new Promise(setImmediate);
     ports.close();
@@ -286,22 +286,22 @@ describe("connections", () => {
   });
 
   for (const half_open of [true, false]) {
-    test(`${half_open ? "stay" : "do not stay"} open for writing when the peer has ended (half_open: ${half_open})`, async (t) => {
-      const answered = Promise.withResolvers<boolean>();
+    test(`${half_open ? "stays" : "does not stay"} open for writing when the peer has ended its side (half_open: ${half_open})`, async (t) => {
+      const responded = Promise.withResolvers<boolean>();
       const { client } = await accepted(t, {
         half_open,
         onconnect: (socket) => {
-          socket.on("end", () => setImmediate(() => answered.resolve(socket.writable)));
+          socket.on("end", () => setImmediate(() => responded.resolve(socket.writable)));
           socket.resume();
         },
       });
       client.end();
-      assert.equal(await answered.promise, half_open);
+      assert.equal(await responded.promise, half_open);
       client.destroy();
     });
   }
 
-  test("are dropped, and the error logged, when the provider throws", async (t) => {
+  test("is dropped, and the error logged, if the provider throws", async (t) => {
     const errors: string[] = [];
     const { client } = await accepted(
       t,

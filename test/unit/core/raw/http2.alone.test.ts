@@ -43,7 +43,7 @@ const open = () => {
   return session;
 };
 
-/** Until the connection is closed, also while we still write to it. */
+/** Resolves when the connection is closed, even while the test still writes to it. */
 async function closed(socket: TLSSocket): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     socket.once("close", resolve);
@@ -52,7 +52,8 @@ async function closed(socket: TLSSocket): Promise<void> {
 }
 
 /**
- * Opens streams and resets each at once, until the server ends the connection or `count` were sent.
+ * Opens streams and resets each at once, until the server closes the connection or `count` were
+ * sent.
  */
 async function rapidReset(count: number): Promise<{ sent: number; ended: boolean }> {
   const socket = await openFrames(host().https);
@@ -75,7 +76,7 @@ async function rapidReset(count: number): Promise<{ sent: number; ended: boolean
   return { sent, ended };
 }
 
-test("rapid reset: the server goes on serving others, ends the session and keeps no stream", async () => {
+test("after a rapid reset the server still serves others, ends the session and retains no stream", async () => {
   const before = process.memoryUsage().rss;
   const attacks = [rapidReset(20_000), rapidReset(20_000)];
   for (let n = 0; n < 5; n++) assert.equal(await host().client("HTTP/2").text("/busy"), "still here");
@@ -86,12 +87,12 @@ test("rapid reset: the server goes on serving others, ends the session and keeps
   );
   assert.equal(await host().client("HTTP/2").text("/busy"), "still here");
   for (let n = 0; n < 100 && running > 0; n++) await new Promise(setImmediate);
-  assert.equal(running, 0, "every handler heard that its client is gone");
-  assert.ok(most <= 2 * 50, `${most} handlers at once`);
+  assert.equal(running, 0, "every handler was notified that its client is gone");
+  assert.ok(most <= 2 * 50, `${most} handlers at the same time`);
   assert.ok(process.memoryUsage().rss - before < 200 * 1024 * 1024, "memory stays bounded");
 });
 
-test("rapid reset by many sessions at once: few of their streams are opened, and hardly a handler is called", async () => {
+test("after a rapid reset by many sessions, few of their streams are opened, and hardly any handler is called", async () => {
   let opened = 0;
   const count = () => {
     opened += 1;
@@ -100,8 +101,8 @@ test("rapid reset by many sessions at once: few of their streams are opened, and
   subscribe("http2.server.stream.created", count);
   try {
     const attacks = Array.from({ length: 20 }, () => rapidReset(2000));
-    const answers = Array.from({ length: 5 }, () => host().client("HTTP/2").text("/busy"));
-    assert.deepEqual(await Promise.all(answers), Array(5).fill("still here"));
+    const responses = Array.from({ length: 5 }, () => host().client("HTTP/2").text("/busy"));
+    assert.deepEqual(await Promise.all(responses), Array(5).fill("still here"));
     const results = await Promise.all(attacks);
     assert.ok(
       results.every(({ ended }) => ended),
@@ -111,7 +112,7 @@ test("rapid reset by many sessions at once: few of their streams are opened, and
     unsubscribe("http2.server.stream.created", count);
   }
   while (running > 0) await new Promise(setImmediate);
-  // nghttp2 alone lets each session open and reset 300.
+  // nghttp2 alone would let each session open and reset 300.
   assert.ok(opened < 3000, `${opened} streams of 40,000`);
   assert.ok(begun < 1500, `${begun} handlers`);
 });
@@ -122,13 +123,13 @@ test("a client that cancels some of its requests keeps its session", async () =>
   for (let round = 0; round < 5; round += 1) {
     const streams = Array.from({ length: 40 }, () => session.request({ ":path": "/busy/work" }));
     for (const stream of streams) stream.on("error", () => undefined).close(http2.constants.NGHTTP2_CANCEL);
-    const answer = session.request({ ":path": "/busy" }).setEncoding("utf8");
-    assert.equal((await answer.toArray()).join(""), "still here");
+    const response = session.request({ ":path": "/busy" }).setEncoding("utf8");
+    assert.equal((await response.toArray()).join(""), "still here");
   }
   session.destroy();
 });
 
-test("no more streams than http_max_streams run at once", async () => {
+test("no more than http_max_streams streams of a connection run at the same time", async () => {
   most = 0;
   const session = open();
   await once(session, "connect");
@@ -141,7 +142,7 @@ test("no more streams than http_max_streams run at once", async () => {
   while (running > 0) await new Promise(setImmediate);
 });
 
-test("bytes that are no HTTP/2 end the session and nothing else", async () => {
+test("bytes that are not HTTP/2 end the session and affect nothing else", async () => {
   const session = open();
   await once(session, "connect");
   session.socket.destroy();
@@ -151,12 +152,12 @@ test("bytes that are no HTTP/2 end the session and nothing else", async () => {
   assert.equal(await host().client("HTTP/2").text("/busy"), "still here");
 });
 
-test("connection fields of HTTP/1 do not appear in HTTP/2 answers", async () => {
+test("headers that belong to an HTTP/1 connection do not appear in HTTP/2 responses", async () => {
   const reply = await host().client("HTTP/2").request("/busy");
   for (const name of ["connection", "keep-alive", "transfer-encoding"]) assert.equal(reply.header(name), undefined);
 });
 
-describe("a session that ends while it is judged", () => {
+describe("a session that ends while the scheduler checks it", () => {
   const judged = withHost({
     modules: {
       mod_http_judged(module) {
@@ -176,7 +177,7 @@ describe("a session that ends while it is judged", () => {
     },
   });
 
-  test("is gone, and the host goes on", async () => {
+  test("is closed, and the host keeps running", async () => {
     const session = http2.connect(`https://127.0.0.1:${judged().https}`, { rejectUnauthorized: false });
     session.on("error", () => undefined);
     const over = once(session, "close", { signal: AbortSignal.timeout(120_000) });
@@ -190,7 +191,7 @@ describe("a session that ends while it is judged", () => {
   });
 });
 
-describe("clients that stand still", { concurrency: true }, () => {
+describe("an HTTP/2 client that makes no progress", { concurrency: true }, () => {
   const heard = new EventEmitter();
   const hasty = withHost({
     config: { http_progress_timeout: 0.4, http_idle_timeout: 0.4, http_head_timeout: 0.4 },
@@ -214,7 +215,7 @@ describe("clients that stand still", { concurrency: true }, () => {
     },
   });
 
-  test("a stream whose window stays shut is cut", async () => {
+  test("is cut if the window of its stream stays closed", async () => {
     const socket = await openFrames(hasty().https, 0);
     const cut = once(heard, "endless", { signal: AbortSignal.timeout(60_000) });
     socket.write(requestFrame(1, "GET", "/still/endless"));
@@ -222,7 +223,7 @@ describe("clients that stand still", { concurrency: true }, () => {
     socket.destroy();
   });
 
-  test("a stream whose body never comes is answered 408, and the session ends when it is idle", async () => {
+  test("gets 408 if its body never arrives, and the session ends when it is idle", async () => {
     const session = http2.connect(`https://127.0.0.1:${hasty().https}`, { rejectUnauthorized: false });
     session.on("error", () => undefined);
     const over = once(session, "close", { signal: AbortSignal.timeout(60_000) });
@@ -236,7 +237,7 @@ describe("clients that stand still", { concurrency: true }, () => {
     assert.equal(status, 408);
   });
 
-  test("a header block that never ends is given up", async () => {
+  test("is cut if its header block never ends", async () => {
     const socket = await openFrames(hasty().https);
     const over = closed(socket);
     socket.write(frame("headers", 0, 1, requestBlock("GET", "/still/endless")));
@@ -249,7 +250,7 @@ describe("clients that stand still", { concurrency: true }, () => {
     }
   });
 
-  test("a connection that speaks TLS and then nothing is closed", async () => {
+  test("is closed if it sends nothing after the TLS handshake", async () => {
     const socket = await openFrames(hasty().https);
     await closed(socket);
   });

@@ -6,7 +6,7 @@ import type { Module } from "#core/types.ts";
 import { frame, openFrames, requestBlock } from "#test/support/frames.ts";
 import { startHost } from "#test/support/host.ts";
 
-/** A host with connections that are idle for a short time, at most. */
+/** Starts a host whose connections may be idle only for a short time. */
 async function start(seconds: number) {
   let server: Module["server"] | undefined;
   const host = await startHost({
@@ -25,7 +25,7 @@ async function start(seconds: number) {
 test("the connection of a client that leaves while its requests are refused is closed", async (t) => {
   const { host, connections } = await start(0.2);
   t.after(() => host.stop());
-  // A field of 3,900 bytes, and requests that name it eight thousand times: each is refused.
+  // A field of 3,900 bytes, and requests that refer to it eight thousand times: each is refused.
   const field = Buffer.concat([Buffer.from([0x40, 3, 0x78, 0x2d, 0x62, 127, 0xbd, 0x1d]), Buffer.alloc(3900, 97)]);
   const block = requestBlock("GET", "/late/");
   const bomb = Buffer.concat([block, Buffer.alloc(8000, 0xbe)]);
@@ -40,7 +40,7 @@ test("the connection of a client that leaves while its requests are refused is c
   assert.equal(connections(), 0);
 });
 
-test("a client that waits for an answer longer than a connection may be idle gets it", async (t) => {
+test("a client that waits for a response longer than a connection may be idle gets it", async (t) => {
   const { host } = await start(0.2);
   t.after(() => host.stop());
   const session = http2.connect(`https://127.0.0.1:${host.https}`, { rejectUnauthorized: false });

@@ -1,6 +1,6 @@
 /**
- * What resets a connection that moves: nothing. Timers are judged by what has arrived, not by when
- * this process, or the client's, came to look.
+ * A connection that makes progress is never reset. Timers consider what has arrived, and not when
+ * this process or the client could look at it.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -9,7 +9,7 @@ import type { HttpSettings } from "#core/http/index.ts";
 import { RawConnection } from "#test/support/raw.ts";
 import { TestService } from "#test/support/service.ts";
 
-/** Holds the loop of this process, as a suspension or a long computation does. */
+/** Blocks the event loop of this process, like a suspension or a long computation. */
 function stall(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }
@@ -22,8 +22,8 @@ const start = (given: Partial<HttpSettings> = {}) =>
       streaming_uploads: true,
       route: {
         GET: () => "here",
-        // Ends with the part that it waits for, as a reader of multipart does: before the end of
-        // the body.
+        // Ends with the part that it waits for, before the end of the body, like a reader of
+        // multipart.
         "POST /first": async ({ request }) => {
           for await (const piece of request.body_stream) return `took ${piece.length}`;
           return "nothing";
@@ -47,8 +47,8 @@ const get = "GET /app HTTP/1.1\r\nHost: x\r\n\r\n";
 const post = (path: string) => `POST /app${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`;
 const chunk = "5\r\nhello\r\n";
 
-describe("a connection that moves is not reset", { concurrency: true }, () => {
-  test("the last bytes of a body come long after the answer, which did not wait for them", async () => {
+describe("a connection that makes progress is not reset, even if", { concurrency: true }, () => {
+  test("the last bytes of a body come long after the response, which did not wait for them", async () => {
     await using service = await start();
     using connection = await RawConnection.open(service.port);
     connection.write(post("/first") + chunk);
@@ -61,7 +61,7 @@ describe("a connection that moves is not reset", { concurrency: true }, () => {
     await connection.until(/here/);
   });
 
-  test("a connection that was opened ahead of need is used when other timers are over", async () => {
+  test("it was opened in advance and is first used when other timers have expired", async () => {
     await using service = await start({ idleTimeout: 60 });
     using connection = await RawConnection.open(service.port);
     await wait(450);
@@ -71,9 +71,9 @@ describe("a connection that moves is not reset", { concurrency: true }, () => {
   });
 });
 
-// These hold the loop, and with it each other.
+// These tests block the event loop, and with it each other.
 describe("a process that was suspended", () => {
-  test("takes in a request head whose rest came meanwhile", async () => {
+  test("accepts a request head whose rest has arrived meanwhile", async () => {
     await using service = await start();
     using connection = await RawConnection.open(service.port);
     connection.write("GET /app HTTP/1.1\r\n");
@@ -83,7 +83,7 @@ describe("a process that was suspended", () => {
     await connection.until(/here/);
   });
 
-  test("takes in a request on a kept connection that came before its time was over", async () => {
+  test("accepts a request on an idle connection that arrived before its time was over", async () => {
     await using service = await start();
     using connection = await RawConnection.open(service.port);
     connection.write(get);
@@ -95,14 +95,14 @@ describe("a process that was suspended", () => {
     await connection.until(/here/);
   });
 
-  test("takes in a body that came meanwhile, and sends what its client would have taken", async () => {
+  test("accepts a body that has arrived meanwhile, and sends what its client was ready to receive", async () => {
     await using service = await start({ progressTimeout: 3 });
     using sending = await RawConnection.open(service.port, { timeout: 60_000 });
     using reading = await RawConnection.open(service.port, { timeout: 60_000 });
     sending.write(post("/all") + chunk);
     reading.socket.pause();
     reading.write("GET /app/stream HTTP/1.1\r\nHost: x\r\n\r\n");
-    // Only in the second one is it seen that nothing has moved.
+    // Only the second check would see that nothing has moved.
     for (let at = 0; at < 2; at += 1) {
       await wait(100);
       sending.write(chunk);

@@ -1,11 +1,14 @@
-/** What only raw sockets can send: pieces, pipelines, ambiguous lengths, over-long heads. */
+/**
+ * Requests that only raw sockets can send: in pieces, pipelined, with ambiguous lengths, or with
+ * very long heads.
+ */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { withHost } from "#test/support/host.ts";
 import { RawConnection, rawExchange } from "#test/support/raw.ts";
 
-/** Second requests that were run, by the name given to each. */
+/** Second requests that reached a handler, by the name given to each. */
 const smuggled: string[] = [];
 
 const host = withHost({
@@ -51,8 +54,8 @@ const closing = "Connection: close\r\n";
 const second = (name: string) => get(`/raw/smuggled/${name}`);
 
 /**
- * Requests whose end two parties could see at different places; each is followed by a second
- * request.
+ * Requests whose end two parties could see at different positions. A second request follows each of
+ * them.
  */
 const smugglingShapes: Record<string, string> = {
   "Content-Length beside Transfer-Encoding": `POST /raw/sum HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
@@ -80,13 +83,13 @@ const smugglingShapes: Record<string, string> = {
 for (const tls of [false, true]) {
   const port = () => (tls ? host().https : host().http);
   describe(tls ? "HTTP/1.1 over TLS" : "HTTP/1.1 over TCP", { concurrency: true }, () => {
-    test("pipelined requests are answered in order", async () => {
+    test("pipelined requests get their responses in order", async () => {
       const pipeline = [get("/raw/wait/60"), get("/raw/wait/0"), get("/raw/wait/20"), get("/raw", closing)];
       const text = await rawExchange(port(), pipeline.join(""), { tls });
       assert.deepEqual(text.match(/waited \d+;|hello/g), ["waited 60;", "waited 0;", "waited 20;", "hello"]);
     });
 
-    test("pipelined bodies belong to their own requests", async () => {
+    test("the bodies of pipelined requests belong to their own requests", async () => {
       const post = (bytes: number) =>
         `POST /raw/sum HTTP/1.1\r\nHost: x\r\nContent-Length: ${bytes}\r\n\r\n${"x".repeat(bytes)}`;
       const chunked =
@@ -97,7 +100,7 @@ for (const tls of [false, true]) {
       assert.deepEqual(text.match(/sum \d+;/g), ["sum 3;", "sum 5;", "sum 0;", "sum 7;"]);
     });
 
-    test("a request may come in any pieces", async () => {
+    test("a request may arrive in any pieces", async () => {
       const bytes = `POST /raw/sum HTTP/1.1\r\nHost: x\r\n${closing}Content-Length: 11\r\n\r\nhello world`;
       using connection = await RawConnection.open(port(), { tls });
       for (const byte of bytes) {
@@ -107,19 +110,19 @@ for (const tls of [false, true]) {
       assert.match(await connection.end(), /sum 11;$/);
     });
 
-    test("requests after one with Connection: close are not run", async () => {
+    test("requests after one with Connection: close reach no handler", async () => {
       const name = `closed-${tls}`;
       const text = await rawExchange(port(), get("/raw", closing) + second(name), { tls });
       assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1);
       assert.ok(!smuggled.includes(name));
     });
 
-    test("a failing handler leaves the pipeline standing", async () => {
+    test("a failing handler does not affect other pipelined requests", async () => {
       const text = await rawExchange(port(), get("/raw/throw") + get("/raw", closing), { tls });
       assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 500", "HTTP/1.1 200"]);
     });
 
-    test("HTTP/1.0 is answered, closed by default and kept open on request", async () => {
+    test("HTTP/1.0 gets a response, and the connection is closed by default and kept open on request", async () => {
       assert.match(await rawExchange(port(), "GET /raw HTTP/1.0\r\n\r\n", { tls }), /^HTTP\/1\.[01] 200 .*hello$/s);
       using connection = await RawConnection.open(port(), { tls });
       connection.write("GET /raw HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -130,7 +133,7 @@ for (const tls of [false, true]) {
 
     for (const [shape, bytes] of Object.entries(smugglingShapes)) {
       const status = shape === "an unknown transfer coding" ? 501 : 400;
-      test(`${shape}: ${status}, closed, and what follows is never run`, async () => {
+      test(`${shape}: ${status}, the connection is closed, and what follows reaches no handler`, async () => {
         const name = `${shape.replaceAll(" ", "-")}-${tls}`;
         const text = await rawExchange(port(), bytes + second(name), { tls });
         assert.ok(text.startsWith(`HTTP/1.1 ${status} `), text);
@@ -140,18 +143,18 @@ for (const tls of [false, true]) {
       });
     }
 
-    test("two Host lines are a 400", async () => {
+    test("two Host lines cause a 400", async () => {
       using connection = await RawConnection.open(port(), { tls });
       connection.write("GET /raw HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n");
       await connection.until(/^HTTP\/1\.1 400 /);
     });
 
-    test("an over-long head is a 431 and closed", async () => {
+    test("a head that is too long causes a 431, and the connection is closed", async () => {
       const text = await rawExchange(port(), get("/raw", `X-Long: ${"x".repeat(40_000)}\r\n`), { tls });
       assert.match(text, /^HTTP\/1\.1 431 /);
     });
 
-    test("an over-long request line is a 431 or 414 and closed", async () => {
+    test("a request line that is too long causes a 431 or 414, and the connection is closed", async () => {
       assert.match(await rawExchange(port(), get(`/${"x".repeat(40_000)}`), { tls }), /^HTTP\/1\.1 4(31|14) /);
     });
 
@@ -162,19 +165,19 @@ for (const tls of [false, true]) {
       "GET /raw",
       "GET /raw FTP/1.1",
     ]) {
-      test(`a version other than 1.0 and 1.1 is refused and the connection closed: ${line}`, async () => {
+      test(`a version other than 1.0 and 1.1 is refused, and the connection is closed: ${line}`, async () => {
         assert.match(await rawExchange(port(), `${line}\r\nHost: x\r\n\r\n`, { tls }), /^HTTP\/1\.1 (400|505) /);
       });
     }
 
-    test("many clients of HTTP/1 that claim HTTP/2.0 at once leave the server well", async () => {
+    test("many HTTP/1 clients that claim HTTP/2.0 at once do no harm", async () => {
       const clients = await Promise.all(Array.from({ length: 64 }, () => RawConnection.open(port(), { tls })));
       for (const client of clients) client.write("GET /raw HTTP/2.0\r\nHost: x\r\n\r\n");
       for (const client of clients) assert.match(await client.end(), /^HTTP\/1\.1 (400|505) /);
       assert.match(await rawExchange(port(), get("/raw", closing), { tls }), /hello$/);
     });
 
-    test("Expect: 100-continue is answered when the body is wanted", async () => {
+    test("Expect: 100-continue gets a 100 when the body is read", async () => {
       using connection = await RawConnection.open(port(), { tls });
       connection.write(
         `POST /raw/sum HTTP/1.1\r\nHost: x\r\n${closing}Expect: 100-continue\r\nContent-Length: 3\r\n\r\n`,
@@ -184,7 +187,7 @@ for (const tls of [false, true]) {
       assert.match(await connection.end(), /HTTP\/1\.1 200 .*sum 3;$/s);
     });
 
-    test("Expect: 100-continue is not answered when the body is not wanted", async () => {
+    test("Expect: 100-continue gets no 100 if the body is not read", async () => {
       for (const [path, status, length] of [
         ["/raw/none", 404, 3],
         ["/raw/sum", 413, 60_000],
@@ -198,13 +201,13 @@ for (const tls of [false, true]) {
       }
     });
 
-    test("an unknown expectation is a 417 or is ignored, and the request is answered once", async () => {
+    test("an unknown expectation causes a 417 or is ignored, and the request gets one response", async () => {
       const text = await rawExchange(port(), get("/raw", `Expect: miracles\r\n${closing}`), { tls });
       assert.match(text, /^HTTP\/1\.1 (417|200) /);
       assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1);
     });
 
-    test("a client that sends a body nobody wants can read the early answer", async () => {
+    test("a client that sends a body that nobody reads can read the early response", async () => {
       using connection = await RawConnection.open(port(), { tls });
       connection.write("POST /raw/sum HTTP/1.1\r\nHost: x\r\nContent-Length: 600000\r\n\r\n");
       for (let n = 0; n < 6; n++) {
@@ -214,7 +217,7 @@ for (const tls of [false, true]) {
       await connection.until(/^HTTP\/1\.1 413 /);
     });
 
-    test("an answer in the midst of reading leaves the connection usable at once", async () => {
+    test("a response while the body is being read leaves the connection usable at once", async () => {
       using connection = await RawConnection.open(port(), { tls });
       connection.write("POST /unread/first HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
       await connection.until(/first 3;$/);
@@ -222,14 +225,14 @@ for (const tls of [false, true]) {
       await connection.until(/hello$/);
     });
 
-    test("a body cut off half-way runs no handler and leaves the server well", async () => {
+    test("a body that is cut off reaches no handler and does no harm", async () => {
       const connection = await RawConnection.open(port(), { tls });
       connection.write("POST /raw/sum HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
       connection.destroy();
       assert.match(await rawExchange(port(), get("/raw", closing), { tls }), /hello$/);
     });
 
-    test("absolute targets and OPTIONS * are understood", async () => {
+    test("absolute targets and OPTIONS * are supported", async () => {
       const absolute = await rawExchange(port(), `GET http://x.example/raw HTTP/1.1\r\nHost: y\r\n${closing}\r\n`, {
         tls,
       });

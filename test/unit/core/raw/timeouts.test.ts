@@ -1,4 +1,4 @@
-/** Slow clients are told apart by their progress, not by how long they take. */
+/** Timeouts measure the progress of slow clients, not the duration of their requests. */
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { describe, test } from "node:test";
@@ -6,9 +6,9 @@ import { setTimeout as wait } from "node:timers/promises";
 import { withHost } from "#test/support/host.ts";
 import { RawConnection, rawExchange } from "#test/support/raw.ts";
 
-/** Tells, by the name that the client chose, how a handler heard that its client is gone. */
+/** Emits the name that the client chose, when a handler is notified that its client is gone. */
 const gone = new EventEmitter();
-/** Milliseconds of the progress period below. */
+/** Milliseconds of the progress timeout below. */
 const period = 1500;
 
 const host = withHost({
@@ -54,12 +54,12 @@ const host = withHost({
   },
 });
 
-describe("timeouts", { concurrency: true }, () => {
+describe("a timeout", { concurrency: true }, () => {
   for (const tls of [false, true]) {
     const over = tls ? "over TLS" : "over plain TCP";
     const port = () => (tls ? host().https : host().http);
 
-    test(`a head of which only the beginning is read, since requests before it wait, is not late (${over})`, async () => {
+    test(`does not count a head that is not read because requests before it wait (${over})`, async () => {
       using connection = await RawConnection.open(port(), { tls, timeout: 60_000 });
       const count = 4000;
       connection.write("GET /slow/thinking HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -70,20 +70,20 @@ describe("timeouts", { concurrency: true }, () => {
       assert.doesNotMatch(connection.text, /HTTP\/1\.1 [^2]/);
     });
 
-    test(`a head that is not finished behind requests that wait is late (${over})`, async () => {
+    test(`counts a head that stays incomplete behind requests that wait (${over})`, async () => {
       const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
       const sent = `${get("/slow/thinking")}${get("/slow")}GET /slow HTTP/1.1\r\n`;
       const text = await rawExchange(port(), sent, { tls, timeout: 60_000 });
       assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 408"]);
     });
 
-    test(`a request head that does not become complete is answered 408 and closed, ${over}`, async () => {
+    test(`causes a 408 and closes the connection if a request head stays incomplete, ${over}`, async () => {
       using connection = await RawConnection.open(port(), { tls });
       connection.write("GET /slow HTTP/1.1\r\nHost: x\r\n");
       assert.match(await connection.end(), /^HTTP\/1\.1 408 /);
     });
 
-    test(`a request head that drips in is cut although bytes keep coming, ${over}`, async () => {
+    test(`cuts a request head that arrives too slowly, although bytes keep coming, ${over}`, async () => {
       using connection = await RawConnection.open(port(), { tls });
       connection.write("GET /slow HTTP/1.1\r\nHost: x\r\nX-Drip: ");
       const drip = setInterval(() => connection.write("x"), 40);
@@ -95,7 +95,7 @@ describe("timeouts", { concurrency: true }, () => {
     });
 
     for (const path of ["/slow/sum", "/slow-stream/"]) {
-      test(`a body that comes byte by byte is answered 408 and closed, ${path} ${over}`, async () => {
+      test(`causes a 408 and closes the connection if a body arrives byte by byte, ${path} ${over}`, async () => {
         using connection = await RawConnection.open(port(), { tls });
         connection.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n`);
         const drip = setInterval(() => connection.write("x"), 40);
@@ -106,7 +106,7 @@ describe("timeouts", { concurrency: true }, () => {
         }
       });
 
-      test(`a body that keeps the pace passes however long it takes, ${path} ${over}`, async () => {
+      test(`does not affect a body that arrives fast enough, however long it takes, ${path} ${over}`, async () => {
         using connection = await RawConnection.open(port(), { tls });
         const pieces = 24;
         connection.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${pieces * 1024}\r\n\r\n`);
@@ -118,7 +118,7 @@ describe("timeouts", { concurrency: true }, () => {
       });
     }
 
-    test(`a client that does not read is cut and the handler hears of it, ${over}`, async () => {
+    test(`cuts a client that does not read, and notifies its handler, ${over}`, async () => {
       const name = `slow-${tls}`;
       const both = Promise.all([once(gone, `${name} on_destroy`), once(gone, `${name} signal`)]);
       using connection = await RawConnection.open(port(), { tls });
@@ -131,30 +131,30 @@ describe("timeouts", { concurrency: true }, () => {
     });
   }
 
-  test("a handler may think longer than the progress period", async () => {
+  test("does not affect a handler that takes longer than the progress timeout", async () => {
     using connection = await RawConnection.open(host().http);
     connection.write("GET /slow/thinking HTTP/1.1\r\nHost: x\r\n\r\n");
     await connection.until(/took a while$/);
   });
 
-  test("an idle connection is closed", async () => {
+  test("closes an idle connection", async () => {
     using connection = await RawConnection.open(host().http);
     connection.write("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
     await connection.until(/quick$/);
     await connection.end();
   });
 
-  test("a connection on which nothing is ever sent is closed", async () => {
+  test("closes a connection on which nothing is ever sent", async () => {
     using connection = await RawConnection.open(host().http);
     assert.doesNotMatch(await connection.end(), / 200 /);
   });
 
-  test("a TLS handshake that never comes is given up", async () => {
+  test("closes a connection whose TLS handshake never begins", async () => {
     using connection = await RawConnection.open(host().https);
     await connection.end();
   });
 
-  test("a client that leaves early is seen by the handler", async () => {
+  test("does not apply to a client that leaves early, which its handler notices", async () => {
     const heard = once(gone, "early signal");
     const connection = await RawConnection.open(host().http);
     connection.write("GET /slow/endless/early HTTP/1.1\r\nHost: x\r\n\r\n");

@@ -9,8 +9,8 @@ async function movable(t: TestContext, load: (module: Module) => void) {
   return host;
 }
 
-describe("a clock that is moved", () => {
-  test("is the one that module.now tells, so that what expires on a request can be tested", async (t) => {
+describe("a clock that the test moves", () => {
+  test("sets module.now, so that a test can let things expire", async (t) => {
     const host = await movable(t, (module) => {
       const expires = module.now() + 60;
       module.depends("http");
@@ -22,7 +22,7 @@ describe("a clock that is moved", () => {
     assert.equal((await host.inject("/ticker/")).status, 410);
   });
 
-  test("fires each timer at its own moment, in order, those set meanwhile too, and awaits them", async (t) => {
+  test("fires each timer at its own moment, in order, including those set meanwhile, and awaits them", async (t) => {
     const seen: string[] = [];
     let begin = 0;
     const host = await movable(t, (module) => {
@@ -52,7 +52,7 @@ describe("a clock that is moved", () => {
     assert.equal((host.clock.now() - begin).toFixed(3), "30.000");
   });
 
-  test("adds up fractions of seconds, and reaches delays of any length", async (t) => {
+  test("adds up fractions of seconds, and supports delays of any length", async (t) => {
     let tenths = 0;
     let years = 0;
     const host = await movable(t, (module) => {
@@ -68,7 +68,7 @@ describe("a clock that is moved", () => {
     assert.equal(years, 1);
   });
 
-  test("follows stop, reschedule and unload", async (t) => {
+  test("respects stop, reschedule and unload", async (t) => {
     const seen: string[] = [];
     const host = await movable(t, (module) => {
       module.add_timer(1, () => void seen.push("stopped")).stop();
@@ -86,7 +86,7 @@ describe("a clock that is moved", () => {
     assert.deepEqual(seen, ["later"]);
   });
 
-  test("goes on after a timer that fails, whose error is logged", async (t) => {
+  test("continues after a timer that fails, whose error is logged", async (t) => {
     let calls = 0;
     const host = await movable(t, (module) => {
       module.add_timer(1, () => {
@@ -99,7 +99,7 @@ describe("a clock that is moved", () => {
     assert.match(host.logged("error")[0]?.msg ?? "", /bad timer/);
   });
 
-  test("says so when a timer asks for itself for ever, is moved twice at once, or backwards", async (t) => {
+  test("throws if a timer reschedules itself for ever, or if it is moved twice at once or backwards", async (t) => {
     const host = await movable(t, (module) => void module.add_timer(5, () => 0));
     await assert.rejects(host.clock.advance(-1), /seconds from 0/);
     const first = host.clock.advance(5);
@@ -108,7 +108,7 @@ describe("a clock that is moved", () => {
   });
 });
 
-test("without it timers go by the real time, and the clock cannot be moved", async (t) => {
+test("without it, timers use the real time, and the clock cannot be moved", async (t) => {
   const fired = Promise.withResolvers<number>();
   const load = (module: Module) => void module.add_timer(0.001, (now) => fired.resolve(now));
   const host = await createTestHost({ modules: [{ name: "ticker", load }] });

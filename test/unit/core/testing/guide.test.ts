@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { project, readGuide, shownFiles, typeErrors, writeFiles } from "#test/contract/docs/guides/support.ts";
 
-test("the module and the tests that the guide shows compile and pass, where the package is installed", async (t) => {
+test("the module and the tests that the guide shows compile and pass where the package is installed", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-guide-"));
   t.after(() => rm(folder, { recursive: true }));
   const files = shownFiles(readGuide("module/test"));
@@ -19,7 +19,7 @@ test("the module and the tests that the guide shows compile and pass, where the 
   await mkdir(join(folder, "node_modules"));
   await symlink(project, join(folder, "node_modules", "modhost"));
   assert.deepEqual(typeErrors(files.map(({ name }) => join(folder, name))), []);
-  // Not as a part of this run.
+  // The tests must not run as a part of this run.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const { stdout } = await promisify(execFile)(
     process.execPath,

@@ -10,7 +10,7 @@ const hello = (module: Module) => {
   module.provides("http", { route: { "GET /": "hello" } });
 };
 
-test("a module is given as a path, a function or a definition, and is called by its name", async (t) => {
+test("a module can be a path, a function or a definition, and is addressed by its name", async (t) => {
   const file = `export default (module) => { module.depends("http"); module.provides("http", { route: { GET: "file" } }); };`;
   const cwd = await folderOf(t, { "mod_file.js": file });
   await using host = await createTestHost({
@@ -23,7 +23,7 @@ test("a module is given as a path, a function or a definition, and is called by 
   assert.equal(await (await host.fetch("/hello/")).text(), "hello");
 });
 
-test("modules that cannot be loaded fail the start, named with their cause, and nothing stays", async (t) => {
+test("modules that cannot be loaded fail the start with their causes, and nothing stays", async (t) => {
   const cwd = await folderOf(t, { "mod_bad.js": "export default () => {\n  throw new Error('my own');\n};" });
   const needy = (module: Module) => module.depends("nowhere");
   await assert.rejects(createTestHost({ cwd, modules: ["./mod_bad.js", needy, hello] }), ({ message }: Error) => {
@@ -38,7 +38,7 @@ test("modules that cannot be loaded fail the start, named with their cause, and 
   assert.equal((await host.inject("/hello/")).status, 200);
 });
 
-test("the log can be read, as lines and as values, from debug on", async () => {
+test("the log can be read as lines and as values, from debug on", async () => {
   await using host = await createTestHost({
     modules: [
       function talker(module) {

@@ -20,7 +20,7 @@ async function appOf(t: TestContext, app: HttpProvider, options: TestHostOptions
 }
 
 describe("an injected request", () => {
-  test("goes through the whole host while no port is open", async (t) => {
+  test("passes through the whole host although no port is open", async (t) => {
     const host = await appOf(
       t,
       {
@@ -37,10 +37,10 @@ describe("an injected request", () => {
       { config: { modules_enabled: ["http", "http_errors"], http_max_content_size: 10 } },
     );
     assert.deepEqual(host.host.listening(), []);
-    const answer = await host.inject("/app/");
-    assert.deepEqual([answer.status, answer.body, answer.headers["x-own"]], [200, "hello", "1"]);
-    assert.equal(answer.headers["content-length"], "5");
-    assert.deepEqual(answer.bytes(), Buffer.from("hello"));
+    const injected = await host.inject("/app/");
+    assert.deepEqual([injected.status, injected.body, injected.headers["x-own"]], [200, "hello", "1"]);
+    assert.equal(injected.headers["content-length"], "5");
+    assert.deepEqual(injected.bytes(), Buffer.from("hello"));
 
     const redirect = await host.inject("/app");
     assert.deepEqual([redirect.status, redirect.headers.location], [301, "/app/"]);
@@ -58,7 +58,7 @@ describe("an injected request", () => {
     assert.match(logged?.msg ?? "", /secret/);
   });
 
-  test("shows its method, target, headers, host and caller to the handler", async (t) => {
+  test("has its method, target, headers, host and caller in the handler", async (t) => {
     const host = await appOf(t, {
       route: {
         "PUT /*": ({ request }, rest) => ({
@@ -100,7 +100,7 @@ describe("an injected request", () => {
     assert.deepEqual([byUrl.host, byUrl.secure, byUrl.raw, byUrl.rest], ["b.example:8443", true, "/app/%C3%B6", "ö"]);
   });
 
-  test("takes text, bytes, forms, streams and async iterables as its body, whatever the method", async (t) => {
+  test("can have text, bytes, forms, streams and async iterables as its body, with any method", async (t) => {
     const host = await appOf(t, {
       route: Object.fromEntries(
         ["POST", "DELETE", "GET"].map((method) => [
@@ -132,7 +132,7 @@ describe("an injected request", () => {
     assert.match(await send(form), /multipart\/form-data; boundary=.*filename="a\.txt".*content/s);
   });
 
-  test("meets the limits: 413 for a body that is too large, however it comes", async (t) => {
+  test("is subject to the limits: 413 for a body that is too large, however it is sent", async (t) => {
     const host = await appOf(t, { route: { "POST /": () => "in" } }, { config: { http_max_content_size: 1000 } });
     async function* endless() {
       for (;;) yield "x".repeat(500);
@@ -142,7 +142,7 @@ describe("an injected request", () => {
     assert.equal((await host.inject({ method: "POST", path: "/app/", body: "x".repeat(1000) })).body, "in");
   });
 
-  test("gives large answers whole, with their trailers", async (t) => {
+  test("returns large responses completely, with their trailers", async (t) => {
     const block = Buffer.alloc(100_000, 7);
     const host = await appOf(t, {
       route: {
@@ -159,7 +159,7 @@ describe("an injected request", () => {
     assert.deepEqual([trailed.body, trailed.trailers["x-sum"]], ["text", "abc"]);
   });
 
-  test("is over for the host when its answer is there", async (t) => {
+  test("has ended for the host when its response is returned", async (t) => {
     const finished: unknown[] = [];
     const watcher = (module: Module) =>
       module.hook("http-finished", ({ complete, bytes }) => void finished.push([complete, bytes]));
@@ -170,7 +170,7 @@ describe("an injected request", () => {
     assert.equal((await host.inject("/app/")).status, 404);
   });
 
-  test("fails naming itself when the host breaks the connection", async (t) => {
+  test("fails with an error that names it if the host breaks the connection", async (t) => {
     const host = await appOf(t, {
       route: {
         "GET /early": ({ request }) => {
@@ -179,7 +179,7 @@ describe("an injected request", () => {
         },
         "GET /late": async function* () {
           yield "some";
-          // What fails at once may fail before anything is sent.
+          // A request that fails at once may fail before anything is sent.
           await sleep(20);
           throw new Error("no more");
         } as never,
@@ -191,7 +191,7 @@ describe("an injected request", () => {
     });
   });
 
-  test("fails with what its own body throws, and with what its signal is aborted with", async (t) => {
+  test("fails with the error of its own body, and with the reason of its signal", async (t) => {
     const arrived = Promise.withResolvers<AbortSignal>();
     const host = await appOf(t, {
       route: {
@@ -208,23 +208,23 @@ describe("an injected request", () => {
     }
     await assert.rejects(host.inject({ method: "POST", path: "/app/", body: failing() }), { message: "own" });
     const leaving = new AbortController();
-    const answer = host.inject({ path: "/app/slow", signal: leaving.signal });
+    const response = host.inject({ path: "/app/slow", signal: leaving.signal });
     const signal = await arrived.promise;
     const noticed = once(signal, "abort");
     leaving.abort(new Error("leaving"));
-    await assert.rejects(answer, { message: "leaving" });
+    await assert.rejects(response, { message: "leaving" });
     await noticed;
   });
 
-  test("names the missing service where no module serves HTTP", async (t) => {
+  test("fails with the name of the missing service if no module serves HTTP", async (t) => {
     const host = await createTestHost();
     t.after(() => host.stop());
     await assert.rejects(host.inject("/"), { code: "SERVICE_MISSING", message: /service http/ });
   });
 });
 
-describe("a streamed answer", () => {
-  test("begins before it ends, and holds the handler back while nobody reads", async (t) => {
+describe("a streamed response", () => {
+  test("begins before it ends, and makes the handler wait while nobody reads", async (t) => {
     let given = 0;
     const ended = Promise.withResolvers<void>();
     const host = await appOf(t, {
@@ -241,22 +241,22 @@ describe("a streamed answer", () => {
         } as never,
       },
     });
-    await using answer = await host.stream("/app/");
-    assert.equal(answer.status, 200);
-    const [first] = (await once(answer.body, "data")) as [Buffer];
+    await using response = await host.stream("/app/");
+    assert.equal(response.status, 200);
+    const [first] = (await once(response.body, "data")) as [Buffer];
     assert.ok(first.length > 0);
-    answer.body.pause();
+    response.body.pause();
     let before = -1;
     while (before !== given) {
       before = given;
       for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
     }
     assert.ok(given < 40, `${given} pieces were asked for`);
-    await answer.close();
+    await response.close();
     await ended.promise;
   });
 
-  test("goes both ways at once", async (t) => {
+  test("can be sent and received at the same time", async (t) => {
     const host = await appOf(t, {
       streaming_uploads: true,
       route: { "POST /": (event) => event.request.body_stream },
@@ -266,8 +266,8 @@ describe("a streamed answer", () => {
       for (const question of questions) yield await question.promise;
     }
     questions[0]?.resolve("one");
-    await using answer = await host.stream({ method: "POST", path: "/app/", body: body() });
-    const pieces = answer.body[Symbol.asyncIterator]();
+    await using response = await host.stream({ method: "POST", path: "/app/", body: body() });
+    const pieces = response.body[Symbol.asyncIterator]();
     assert.equal(String((await pieces.next()).value), "one");
     questions[1]?.resolve("two");
     assert.equal(String((await pieces.next()).value), "two");
@@ -275,14 +275,14 @@ describe("a streamed answer", () => {
   });
 });
 
-test("connect gives a connection for whatever a client of its own would send", async (t) => {
+test("connect returns a connection for other protocols", async (t) => {
   const host = await appOf(t, { route: { "GET /": "x" } });
   const socket = host.connect({ remote_address: "192.0.2.1" });
   socket.end("GARBAGE\r\n\r\n");
   assert.match(Buffer.concat(await socket.toArray()).toString(), /^HTTP\/1\.1 400 /);
 });
 
-test("what waits when the host stops is answered first", async () => {
+test("requests that are pending when the host stops get their responses first", async () => {
   const gate = Promise.withResolvers<string>();
   const arrived = Promise.withResolvers<void>();
   const host = await createTestHost({
@@ -301,10 +301,10 @@ test("what waits when the host stops is answered first", async () => {
       },
     ],
   });
-  const answer = host.inject("/app/");
+  const response = host.inject("/app/");
   await arrived.promise;
   const stopped = host.stop();
   gate.resolve("late");
-  assert.equal((await answer).body, "late");
+  assert.equal((await response).body, "late");
   await stopped;
 });

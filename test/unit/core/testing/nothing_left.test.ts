@@ -10,7 +10,7 @@ import { folderOf } from "#test/unit/core/module/support.ts";
 
 type Load = (module: Module) => unknown;
 
-/** A host that knows a module by name, which is not loaded. */
+/** Starts a host that knows a module by name, which is not loaded. */
 async function knowing(t: TestContext, load: Load, config: Record<string, unknown> = {}): Promise<TestHost> {
   let isAwake = false;
   const sleeper = { name: "leaky", load: (module: Module) => (isAwake ? load(module) : undefined) };
@@ -34,7 +34,7 @@ async function listening() {
   return { server, port: (server.address() as { port: number }).port };
 }
 
-test("of a module that adds everything through its module object nothing is left", async (t) => {
+test("nothing is left of a module that adds everything through its module object", async (t) => {
   const connections: Socket[] = [];
   const load = (module: Module) => {
     module.depends("http");
@@ -101,8 +101,8 @@ async function leftOf(host: TestHost): Promise<Left> {
 }
 
 /**
- * What the host itself writes of the unloading may still be on its way to the disk. No timer waits:
- * it would be among what is left.
+ * The host itself may still be writing lines about the unload. The test sets no timer to wait for
+ * that, because the timer would be found, too.
  */
 async function onlyLeftOf(host: TestHost, count = 1): Promise<string> {
   let left = await leftOf(host);
@@ -110,7 +110,7 @@ async function onlyLeftOf(host: TestHost, count = 1): Promise<string> {
   return left.message;
 }
 
-describe("what a module leaves behind is named:", () => {
+describe("the error names what a module leaves behind:", () => {
   const leaves = (name: string, expected: RegExp, leak: (t: TestContext) => unknown) =>
     test(name, async (t) => {
       const host = await unloaded(t, () => leak(t));
@@ -154,7 +154,7 @@ describe("what a module leaves behind is named:", () => {
     assert.match(await onlyLeftOf(host), /behind: 1 TCPSocketWrap$/);
   });
 
-  test("steps of its unloading that fail, until it is loaded anew", async (t) => {
+  test("steps of its unload that failed, until it is loaded again", async (t) => {
     let isClumsy = true;
     const host = await unloaded(t, (module) => {
       if (!isClumsy) return;
@@ -171,7 +171,7 @@ describe("what a module leaves behind is named:", () => {
   });
 });
 
-test("what takes its time to close is waited for", async (t) => {
+test("the check waits for resources that take time to close", async (t) => {
   const host = await unloaded(t, (module) => {
     const interval = setInterval(() => {}, 1000);
     module.unload = () => {
@@ -181,7 +181,7 @@ test("what takes its time to close is waited for", async (t) => {
   await assertNothingLeft(host, "leaky");
 });
 
-test("ports and connections of the host are none of the module's", async (t) => {
+test("ports and connections of the host do not count for the module", async (t) => {
   const host = await knowing(t, (module) => {
     module.depends("http");
     module.provides("http", { route: { "GET /": "x" } });
@@ -193,7 +193,7 @@ test("ports and connections of the host are none of the module's", async (t) => 
   await assertNothingLeft(host, "leaky");
 });
 
-test("a module that was never loaded is a mistake of the test", async (t) => {
+test("a module that was never loaded is an error of the test", async (t) => {
   const host = await unloaded(t, () => undefined);
   await assertNothingLeft(host, "leaky");
   await assert.rejects(assertNothingLeft(host, "leeky"), {

@@ -36,7 +36,7 @@ async function pair(names: string[], now?: Date): Promise<{ certificate: string;
   return files;
 }
 
-/** What clients get that ask for each of these names (undefined: for none). */
+/** Returns the certificates that clients get for each of these names (undefined: no name). */
 async function served(certificates: Certificates, ...names: (string | undefined)[]): Promise<string[]> {
   const server = createServer(certificates.options()).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -67,7 +67,7 @@ describe("the self-signed certificate", () => {
     assert.equal(log.length, 1);
   });
 
-  test("a client that trusts it connects without complaint", async () => {
+  test("is accepted by a client that trusts it", async () => {
     const { certificates, directory } = await store({ hosts: ["shop.example"] });
     await certificates.prepare();
     const server = createServer(certificates.options()).listen(0, "127.0.0.1");
@@ -83,7 +83,7 @@ describe("the self-signed certificate", () => {
     server.close();
   });
 
-  test("is kept across starts; only its owner may read the key; nothing else is left", async () => {
+  test("is stored across starts, only its owner can read the key, and no other file is left", async () => {
     const { certificates, directory } = await store();
     await certificates.prepare();
     const before = await readFile(join(directory, "self-signed.crt"), "utf8");
@@ -101,7 +101,7 @@ describe("the self-signed certificate", () => {
     ["damaged", (directory: string) => writeFile(join(directory, "self-signed.crt"), "-----BEGIN"), []],
     ["without a new host", async () => {}, ["new.example"]],
   ] as const) {
-    test(`is made anew when the kept one is ${reason}`, async () => {
+    test(`is created again if the stored one is ${reason}`, async () => {
       const { certificates, directory } = await store();
       await certificates.prepare();
       await spoil(directory);
@@ -120,8 +120,8 @@ describe("the self-signed certificate", () => {
   }
 });
 
-describe("configured certificates", () => {
-  test("are chosen by name: exact, wildcard, self-signed", async () => {
+describe("a configured certificate", () => {
+  test("is chosen by name: exact, wildcard, self-signed", async () => {
     const { certificates } = await store({
       certificates: {
         "a.example.org": await pair(["a.example.org"]),
@@ -142,14 +142,14 @@ describe("configured certificates", () => {
     ]);
   });
 
-  test('the one of "*" takes the place of the self-signed one, which is not made', async () => {
+  test('for "*" replaces the self-signed one, which is not created', async () => {
     const { certificates, directory } = await store({ certificates: { "*": await pair(["any.example"]) } });
     await certificates.prepare();
     assert.deepEqual(await served(certificates, "other.example", undefined), ["CN=any.example", "CN=any.example"]);
     assert.deepEqual(await readdir(directory), []);
   });
 
-  test("a client that speaks no TLS 1.2 is refused", async () => {
+  test("is not offered to a client without TLS 1.2", async () => {
     const { certificates } = await store();
     await certificates.prepare();
     const server = createServer({ ...certificates.options(), ciphers: "DEFAULT@SECLEVEL=0" }).listen(0, "127.0.0.1");
@@ -162,7 +162,7 @@ describe("configured certificates", () => {
     server.close();
   });
 
-  test("one that is broken, missing or without its key is named with host and file", async () => {
+  test("that is broken, missing or without its key causes an error with host and file", async () => {
     const one = await pair(["a.example"]);
     const two = await pair(["a.example"]);
     const broken = join(root, "broken.pem");
@@ -186,7 +186,7 @@ describe("configured certificates", () => {
     }
   });
 
-  test("one that expired or is made for another name is used with a warning", async () => {
+  test("that has expired or is for another name is used, with a warning", async () => {
     const expired = await pair(["a.example"], new Date(Date.now() - 2 * lifetime));
     const other = await pair(["b.example"]);
     for (const [files, format] of [
@@ -197,18 +197,5 @@ describe("configured certificates", () => {
       await certificates.prepare();
       assert.match(log.find(({ level }) => level === "warn")?.format ?? "", format);
     }
-  });
-
-  test("reload serves the new file, and keeps the former one when the new one is broken", async () => {
-    const files = await pair(["a.example"]);
-    const { certificates } = await store({ certificates: { "a.example": files } });
-    await certificates.prepare();
-    const next = await makeSelfSigned(["renewed.example", "a.example"]);
-    await writeFile(files.certificate, next.certificate);
-    await assert.rejects(certificates.reload(), { code: "TLS_INVALID" });
-    assert.deepEqual(await served(certificates, "a.example"), ["CN=a.example"]);
-    await writeFile(files.key, next.key);
-    await certificates.reload();
-    assert.deepEqual(await served(certificates, "a.example"), ["CN=renewed.example"]);
   });
 });

@@ -39,7 +39,7 @@ async function writeAll(folder: string, files: Readonly<Record<string, string>>)
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
 }
 
-/** What a client is shown that asks for a name, or for none. */
+/** Returns the certificate that a client gets for a name, or without one. */
 async function shown(server: Reconfigured, servername?: string): Promise<string> {
   const socket = await connected(server, servername);
   const subject = socket.getPeerX509Certificate()?.subject ?? "";
@@ -70,7 +70,7 @@ async function started(): Promise<Reconfigured> {
 }
 
 describe("a certificate that is renewed while the server runs", () => {
-  test("is shown to new clients, those without a name too, and open connections go on", async () => {
+  test("is used for new clients, also without a name, and open connections stay open", async () => {
     await using server = await started();
     assert.equal(await shown(server), "CN=any1");
     assert.equal(await shown(server, "a.test"), "CN=a1");
@@ -87,17 +87,17 @@ describe("a certificate that is renewed while the server runs", () => {
     assert.equal(server.host.modules().filter(({ name }) => name === "http").length, 1);
   });
 
-  test("is put in force by a reload, which says so beforehand, and changes nothing else", async () => {
+  test("is applied by a reload, which announces it beforehand and changes nothing else", async () => {
     await using server = await started();
     await writeAll(join(server.folder, "live"), await pems({ any: "any2" }));
-    // The watch may have been faster.
+    // The file watch may have been faster.
     const plan = await server.host.apply();
     assert.equal(await shown(server), "CN=any2");
     assert.deepEqual(plan.modules, []);
     assert.ok(plan.certificates.length === 0 || plan.certificates.join() === "*");
   });
 
-  test("waits for its key, while the former one is served, and keeps no other one waiting", async () => {
+  test("waits for its key, while the previous one is served, and delays no other certificate", async () => {
     await using server = await started();
     const live = join(server.folder, "live");
     const next = await pems({ any: "any2", a: "a2" });
@@ -110,7 +110,7 @@ describe("a certificate that is renewed while the server runs", () => {
     assert.doesNotMatch(server.log(), /previous certificate stays in use/);
   });
 
-  test("may come as links to another folder, as Kubernetes swaps them", async () => {
+  test("may consist of links to another folder, as Kubernetes swaps them", async () => {
     await using server = await reconfigured({}, [hello]);
     const { folder } = server;
     await writeAll(join(folder, "live/..1"), await pems({ any: "any1", a: "a1" }));
@@ -127,7 +127,7 @@ describe("a certificate that is renewed while the server runs", () => {
     await until("a2", async () => (await shown(server, "a.test")) === "CN=a2");
   });
 
-  test("is known to other modules by an event, and its end to whoever asks", async () => {
+  test("is announced to modules by an event, and its expiry is part of the status", async () => {
     const heard: string[] = [];
     const listener = {
       name: "listener",
@@ -148,9 +148,9 @@ describe("a certificate that is renewed while the server runs", () => {
     assert.deepEqual(heard, ["*"]);
     const { certificates: states } = server.host.status();
     assert.deepEqual(states.map(({ name }) => name).sort(), ["*", "a.test"]);
-    const figures = await (await fetch(`http://127.0.0.1:${server.port()}/metrics`)).text();
+    const metrics = await (await fetch(`http://127.0.0.1:${server.port()}/metrics`)).text();
     for (const { name, expires } of states) {
-      const value = Number(figures.split(`modhost_certificate_expiry_seconds{name="${name}"} `)[1]?.split("\n")[0]);
+      const value = Number(metrics.split(`modhost_certificate_expiry_seconds{name="${name}"} `)[1]?.split("\n")[0]);
       assert.ok(value > Date.now() / 1000);
       assert.equal(value, Date.parse(expires ?? "") / 1000);
     }

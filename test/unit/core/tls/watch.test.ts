@@ -1,4 +1,4 @@
-/** When the files of certificates are looked into, and when their ends are warned of. */
+/** When files of certificates are read, and when the expiry of certificates causes a warning. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -21,18 +21,18 @@ async function until(what: string, holds: () => boolean): Promise<void> {
 }
 
 describe("the watch of certificate files", () => {
-  test("reads one that cannot be used some times again, then warns once, and goes on when it changes", async () => {
+  test("reads a file that cannot be used several times, then warns once, and tries again when the file changes", async () => {
     const folder = await mkdtemp(join(tmpdir(), "modhost-watch-"));
     const file = join(folder, "a.crt");
     await writeFile(file, "half");
     let looks = 0;
-    let answer: Refreshed = { changed: [], failed: [{ name: "a.test", error: new Error("it is half") }] };
+    let refreshed: Refreshed = { changed: [], failed: [{ name: "a.test", error: new Error("it is half") }] };
     const warnings: unknown[][] = [];
     const swapped: string[] = [];
     const watch = new CertificateWatch({
       look: async () => {
         looks += 1;
-        return answer;
+        return refreshed;
       },
       swap: async (names) => void swapped.push(...names),
       warn: (...words) => void warnings.push(words),
@@ -46,7 +46,7 @@ describe("the watch of certificate files", () => {
       await pause(300);
       assert.equal(looks, 3, "files that have not changed are not read again");
       assert.match(String(warnings[0]), /previous certificate stays in use.*it is half/);
-      answer = { changed: ["a.test"], failed: [] };
+      refreshed = { changed: ["a.test"], failed: [] };
       await writeFile(file, "whole");
       await until("the swap", () => swapped.length > 0);
       assert.deepEqual([swapped, warnings.length], [["a.test"], 1]);
@@ -57,7 +57,7 @@ describe("the watch of certificate files", () => {
   });
 });
 
-describe("the end of a certificate", () => {
+describe("the expiry of a certificate", () => {
   const made = (days: number, left: number) => {
     const validTo = new Date(left * DAY_MS);
     return { fingerprint: `${days}`, validTo, validFrom: new Date(validTo.getTime() - days * DAY_MS) };
@@ -69,21 +69,21 @@ describe("the end of a certificate", () => {
     return lines.map((line) => line.replace(/.* (\d+ days|a day)$/, "$1").replace(/.*has expired.*/, "expired"));
   };
 
-  test("is warned of 30, 14, 7 and 1 days before, once each, and when it has come", () => {
+  test("causes a warning 30, 14, 7 and 1 days before, once each, and after it", () => {
     const hours = Array.from({ length: 24 * 41 }, (_, hour) => 40 - hour / 24);
     assert.deepEqual(said(365, hours), ["30 days", "14 days", "7 days", "a day", "expired"]);
   });
 
-  test("is warned of by the nearest threshold only when it is close at the start", () => {
+  test("causes only the warning of the nearest threshold if it is close at the start", () => {
     assert.deepEqual(said(365, [5, 4, 3]), ["7 days"]);
   });
 
-  test("is not warned of before a third of its time is left, as renewals come at that time", () => {
+  test("causes no warning before a third of the lifetime is left, because renewals happen then", () => {
     assert.deepEqual(said(6, [6, 3, 1.5, 0.5]), ["7 days", "a day"]);
     assert.deepEqual(said(90, [31, 29, 20, 13]), ["30 days", "14 days"]);
   });
 
-  test("of another certificate is another one", () => {
+  test("causes new warnings for a new certificate", () => {
     const lines: unknown[] = [];
     const warnings = new ExpiryWarnings((text) => void lines.push(text));
     warnings.look(new Map([["a.test", made(365, 0)]]), -5 * DAY_MS);

@@ -17,7 +17,7 @@ const shop = `export default (module) => {
   });
 };`;
 
-/** An app whose callers need a token that may read orders. */
+/** The source of an app whose callers need a token that may read orders. */
 const counter = (options: string, access = "read") => `${options}
 export default (module) => {
   module.depends("http");
@@ -48,8 +48,8 @@ async function served(t: TestContext, files: Readonly<Record<string, string>>) {
   return { ...running, tokens, secretOf, ask };
 }
 
-describe("token scopes of a module", () => {
-  test("open what the module asks tokens for, and are listed with the module that declares them", async (t) => {
+describe("a token scope of a module", () => {
+  test("grants the access that the module requires, and is listed with its module", async (t) => {
     const { tokens, secretOf, ask } = await served(t, { "mod_shop.js": shop });
     assert.deepEqual(tokens.scopes(), [
       { form: "app:NAME", help: "apps that require tokens by this name; app:* is for all of them", module: undefined },
@@ -70,7 +70,7 @@ describe("token scopes of a module", () => {
     await assert.rejects(secretOf("ship"), { code: "TOKEN_INVALID", message: /one of app:NAME, shop, shop:read, \*$/ });
   });
 
-  test("open nothing once the module is unloaded, are reported then, and open again when it is loaded", async (t) => {
+  test("grants nothing once the module is unloaded, is reported then, and grants access again after a load", async (t) => {
     const { host, tokens, secretOf, ask, load, unload } = await served(t, {
       "mod_shop.js": shop,
       "mod_counter.js": counter(""),
@@ -93,7 +93,7 @@ describe("token scopes of a module", () => {
     assert.equal(tokens.list()[0]?.undeclared_scopes, undefined);
   });
 
-  test("have no gap at any step of a reload of the module", async (t) => {
+  test("is valid at every moment of a reload of the module", async (t) => {
     const steps = `${shop.replace(
       "export default (module) => {",
       `export default (module) => {
@@ -120,7 +120,7 @@ describe("token scopes of a module", () => {
     assert.equal((await ask("/counter", secret)).status, 200);
   });
 
-  test("are of one module: a second one that declares the kind is not loaded, and the error names the first", async (t) => {
+  test("belongs to one module: a second one that declares the kind fails, and the error names the first", async (t) => {
     const { host, secretOf, ask, load, plugins } = await served(t, { "mod_shop.js": shop });
     const secret = await secretOf("shop:read");
     const thief = `${plugins}/more/mod_thief.js`;
@@ -132,7 +132,7 @@ describe("token scopes of a module", () => {
     assert.deepEqual(host.residue("thief"), []);
   });
 
-  test("with fixed names can be declared and asked for by isolated modules; functions are refused with the remedy", {
+  test("with fixed names can be declared and required by isolated modules; functions are refused with the remedy", {
     timeout: 300_000,
   }, async (t) => {
     const own = `export const isolated = true;

@@ -15,8 +15,8 @@ const rooms: TokenScopeKind<TokenNeed & { readonly path: string }, string> = {
   check: (path) => (path === "/nowhere" ? "room: with a path that exists" : undefined),
 };
 
-describe("a scope", () => {
-  test("of apps opens the app that it names, or all of them", () => {
+describe("a token scope", () => {
+  test("for apps grants access to the app that it names, or to all apps", () => {
     const kinds = kindsOf();
     assert.ok(
       opens(kinds, "app:chat", { kind: "app", name: "chat" }) && opens(kinds, "app:*", { kind: "app", name: "x" }),
@@ -25,7 +25,7 @@ describe("a scope", () => {
     assert.ok(!opens(kinds, "app:chat", { kind: "app", name: "*" }));
   });
 
-  test("opens nothing of another kind, and * opens everything", () => {
+  test("grants nothing of another kind, and * grants everything", () => {
     const kinds = kindsOf(shop, rooms);
     const needs: readonly (readonly [string, TokenNeed])[] = [
       ["app:*", { kind: "app", name: "chat" }],
@@ -40,7 +40,7 @@ describe("a scope", () => {
     for (const [, need] of needs) assert.ok(opens(kinds, "*", need));
   });
 
-  test("with fixed names opens the access that it names, and without a name everything of its kind", () => {
+  test("with fixed names grants the named access, and without a name everything of its kind", () => {
     const kinds = kindsOf(shop);
     const may = (scope: string) =>
       ["read", "sell", "close", undefined].filter((access) => opens(kinds, scope, { kind: "shop", access }));
@@ -53,7 +53,7 @@ describe("a scope", () => {
     assert.equal(kinds.scopeFor({ kind: "shop", access: "close" }), "shop");
   });
 
-  test("with functions is read, compared, described and refused by the module that declares it", () => {
+  test("with functions is parsed, compared, described and refused by the module that declares it", () => {
     const kinds = kindsOf(rooms);
     assert.ok(
       opens(kinds, "room:/a", { kind: "room", path: "/a/b" }) && !opens(kinds, "room:/a", { kind: "room", path: "/b" }),
@@ -62,7 +62,7 @@ describe("a scope", () => {
     assert.equal(kinds.refusalFor({ kind: "room", path: "/b" }, { name: "ann" }), "ann may not enter /b");
   });
 
-  test("of a kind that is gone opens nothing, and opens again when the kind is back", () => {
+  test("grants nothing while its kind is not declared, and grants access again when it is", () => {
     const kinds = kindsOf();
     const item = declaredBy("mod", shop);
     const need = { kind: "shop", access: "read" };
@@ -77,7 +77,7 @@ describe("a scope", () => {
     assert.equal(kinds.refusalFor(need, { name: "ann" }), "The token ann lacks the scope shop");
   });
 
-  test("can be declared by one module alone, however many instances of it there are", () => {
+  test("can be declared by one module only, however many instances of it exist", () => {
     const kinds = kindsOf(shop);
     const old = kinds.version;
     const again = declaredBy("example", { kind: "shop", help: "all", accesses: { close: "closing time" } });
@@ -89,7 +89,7 @@ describe("a scope", () => {
       message: /by the host itself/,
     });
     assert.equal(kinds.version, old, "a refused declaration changes nothing");
-    // The instance that comes with a reload is in force before the former one goes.
+    // The instance of a reload is in force before the previous one is unloaded.
     kinds.add(again);
     assert.deepEqual(kinds.undeclared(["shop:close", "shop:read"]), ["shop:read"]);
     assert.throws(() => kinds.add({ ...again }), { code: "TOKEN_SCOPE_TAKEN" }, "one instance declares it once");
@@ -97,7 +97,7 @@ describe("a scope", () => {
     assert.deepEqual(kinds.undeclared(["shop:close", "shop:read"]), ["shop:close"]);
   });
 
-  test("that fails in the code of its module opens nothing, and counts as a failure of that module", () => {
+  test("that fails in the code of its module grants nothing, and counts as a failure of that module", () => {
     const kinds = kindsOf();
     const failing = () => {
       throw new Error("broken");
@@ -111,7 +111,7 @@ describe("a scope", () => {
     assert.equal(usage.faults, 3);
     const late = declaredBy("late", { ...rooms, kind: "late", parse: () => "/", covers: (async () => true) as never });
     kinds.add(late);
-    assert.equal(opens(kinds, "late:/", { kind: "late", path: "/a" }), false, "a promise is no answer");
+    assert.equal(opens(kinds, "late:/", { kind: "late", path: "/a" }), false, "a promise grants nothing");
   });
 
   test("that a module describes with line breaks or quotes does not reach the headers of a refusal", () => {
@@ -119,7 +119,7 @@ describe("a scope", () => {
     assert.equal(kinds.scopeFor({ kind: "room", path: "/a" }), "room");
   });
 
-  test("of a new token has a form that is declared, and names what exists", () => {
+  test("is accepted for a new token only if it has a declared form and names what exists", () => {
     const kinds = kindsOf(shop, rooms);
     kinds.assertDeclared(["*", "app:chat", "shop", "shop:read", "room:/a"]);
     const refused = (scope: string, allowed: string) =>
@@ -133,15 +133,15 @@ describe("a scope", () => {
   });
 
   for (const [fault, item] of [
-    ["a kind that is no word", { kind: "Shop:", help: "all" }],
+    ["a kind that is not a word", { kind: "Shop:", help: "all" }],
     ["no help", { kind: "shop" }],
     ["an access without help", { kind: "shop", help: "all", accesses: { read: 1 } }],
-    ["an access that is no word", { kind: "shop", help: "all", accesses: { "a b": "c" } }],
+    ["an access that is not a word", { kind: "shop", help: "all", accesses: { "a b": "c" } }],
     ["no covers", { ...rooms, covers: undefined }],
     ["no forms", { ...rooms, forms: undefined }],
     ["a form without help", { ...rooms, forms: [{ form: "room" }] }],
   ] as const) {
-    test(`is not declared with ${fault}`, () => {
+    test(`cannot be declared with ${fault}`, () => {
       assert.throws(() => kindsOf(item as never), TypeError);
     });
   }

@@ -19,7 +19,7 @@ import { kindsOf } from "#test/support/token_scopes.ts";
 
 const START = Date.UTC(2050, 0, 1, 12);
 
-/** A request that bears a token, and counts as under way until it ends. */
+/** A request with a token, which counts as open until it ends. */
 class TestRequest implements TokenUse {
   readonly header: HttpRequest["header"];
   token: CountingToken | undefined = undefined;
@@ -73,7 +73,7 @@ async function opened(t: TestContext) {
 
 const needed: TokenNeed = { kind: "metrics" };
 
-function asked(
+function identified(
   store: TokenStore,
   secret: string,
   need: TokenNeed = needed,
@@ -84,7 +84,7 @@ function asked(
 }
 
 describe("tokens", () => {
-  test("are kept as digests, in a file for its owner alone, and shown once", async (t) => {
+  test("are stored as digests, in a file that only its owner can read, and shown once", async (t) => {
     const { store, path, make } = await opened(t);
     const { secret, token } = await make({ name: "deploy", scopes: ["rpc:pin:read", "metrics"] });
     assert.match(secret, /^mht_[a-z0-9]{10}_[A-Za-z0-9]{32}$/);
@@ -97,10 +97,10 @@ describe("tokens", () => {
       store.list().map(({ name, scopes }) => [name, scopes]),
       [["deploy", token.scopes]],
     );
-    assert.equal(asked(store, secret), 200);
+    assert.equal(identified(store, secret), 200);
   });
 
-  test("that are forged, truncated, of another case or of another token are refused alike", async (t) => {
+  test("that are forged, cut, in another case or of another token are refused in the same way", async (t) => {
     const { store, make } = await opened(t);
     const { secret } = await make();
     const { secret: other } = await make({ name: "other" });
@@ -124,56 +124,56 @@ describe("tokens", () => {
       refusals.add(`${found.message} ${found.headers.www_authenticate}`);
       assert.equal(request.token, undefined);
     }
-    assert.equal(refusals.size, 1, "nobody learns how near a guess was");
-    assert.equal(asked(store, secret), 200);
-    assert.equal(asked(store, secret, needed, new TestRequest(`bEaReR ${secret}`)), 200);
+    assert.equal(refusals.size, 1, "a refusal does not show how near a guess was");
+    assert.equal(identified(store, secret), 200);
+    assert.equal(identified(store, secret, needed, new TestRequest(`bEaReR ${secret}`)), 200);
   });
 
-  test("are asked for by 401, and basic credentials count where they may", async (t) => {
+  test("are requested by a 401, and accepted as basic credentials where that is allowed", async (t) => {
     const { store, make } = await opened(t);
     const { secret } = await make();
     const found = store.authorize(new TestRequest() as unknown as HttpRequest, needed) as TokenRefusal;
     assert.deepEqual([found.status, found.headers.www_authenticate], [401, 'Bearer realm="modhost"']);
     const basic = `Basic ${Buffer.from(`any:${secret}`).toString("base64")}`;
-    assert.equal(asked(store, "", needed, new TestRequest(basic)), 401);
+    assert.equal(identified(store, "", needed, new TestRequest(basic)), 401);
     const request = new TestRequest(basic) as unknown as HttpRequest;
     assert.ok("name" in store.authorize(request, needed, { basic: true }));
     assert.equal(store.identify(new TestRequest("Bearer something-else") as unknown as HttpRequest), undefined);
   });
 
-  test("end when they expire, say so, and stay expired when the clock goes back", async (t) => {
+  test("expire with a reason, and stay expired if the clock is set back", async (t) => {
     const { store, clock, make } = await opened(t);
     const { secret, token } = await make({ expires: "1h" });
     assert.equal(Date.parse(token.expires as string) > Date.now(), true);
-    assert.equal(asked(store, secret), 200);
+    assert.equal(identified(store, secret), 200);
     clock.now += 3_700_000;
     const late = store.authorize(new TestRequest(`Bearer ${secret}`) as unknown as HttpRequest, needed) as TokenRefusal;
     assert.equal(late.status, 401);
     assert.match(late.message, /has expired/);
     assert.equal(store.list()[0]?.is_expired, true);
     clock.now -= 24 * 3_600_000;
-    assert.equal(asked(store, secret), 401, "setting the clock back revives no token");
+    assert.equal(identified(store, secret), 401, "setting the clock back revives no token");
   });
 
   test("that are revoked are refused at once, whoever revoked them, and their open requests are cut", async (t) => {
     const { store, path, make } = await opened(t);
     const { secret } = await make();
     const open = new TestRequest(`Bearer ${secret}`);
-    assert.equal(asked(store, secret, needed, open), 200);
+    assert.equal(identified(store, secret, needed, open), 200);
     await store.revoke("ci");
-    assert.deepEqual([asked(store, secret), open.revoked], [401, true]);
+    assert.deepEqual([identified(store, secret), open.revoked], [401, true]);
     const { secret: second, token } = await make();
-    assert.equal(asked(store, second), 200);
+    assert.equal(identified(store, second), 200);
     await removeToken(path, token.id);
     store.list();
-    assert.equal(asked(store, second), 401, "by another process");
+    assert.equal(identified(store, second), 401, "by another process");
     const { secret: third } = await make();
     await store.revoke(third);
-    assert.equal(asked(store, third), 401, "by the secret itself, which leaked");
+    assert.equal(identified(store, third), 401, "by the secret itself, which leaked");
     await assert.rejects(store.revoke(third), (error: Error) => !error.message.includes(third.slice(-32)));
   });
 
-  test("made and revoked at the same time by several are all kept", async (t) => {
+  test("that several processes create and revoke at the same time are all stored", async (t) => {
     const { path, store } = await opened(t);
     const names = Array.from({ length: 12 }, (_, at) => `token${at}`);
     await Promise.all(names.map((name) => addToken(path, { name, scopes: ["metrics"] }, "test")));
@@ -188,14 +188,14 @@ describe("tokens", () => {
     await assert.rejects(addToken(path, { name: "token5", scopes: ["metrics"] }, "test"), /There is a token token5/);
   });
 
-  test("a lock that a killed process left holds nobody up for long", async (t) => {
+  test("can be changed soon after a killed process left its lock", async (t) => {
     const { path, make } = await opened(t);
     await writeFile(`${path}.lock`, "");
     await utimes(`${path}.lock`, 1, 1);
     await make();
   });
 
-  test("of two processes that find a lock that was left, one has it, and the other waits", async (t) => {
+  test("can be changed by one of two processes that find an abandoned lock, while the other waits", async (t) => {
     const { path, make } = await opened(t);
     const lock = `${path}.lock`;
     await writeFile(lock, "");
@@ -204,7 +204,7 @@ describe("tokens", () => {
     const mocked = t.mock.method(fs, "statSync", (...args: Parameters<typeof find>) => {
       const found = find(...args);
       if (args[0] !== lock) return found;
-      // Another process is faster: the lock is its own now.
+      // Another process is faster, and has the lock now.
       mocked.mock.restore();
       syncBuiltinESMExports();
       fs.rmSync(lock);
@@ -215,22 +215,22 @@ describe("tokens", () => {
     const making = make();
     await setTimeout(50);
     assert.equal(fs.readFileSync(lock, "utf8"), "other");
-    assert.ok(!fs.existsSync(path), "nothing is written while that is held");
+    assert.ok(!fs.existsSync(path), "nothing is written while the lock exists");
     fs.rmSync(lock);
     await making;
     assert.deepEqual(await readdir(dirname(path)), ["tokens.json"]);
   });
 
-  test("are counted by name, with what they were refused for, and so is what is none", async (t) => {
+  test("are counted by name and by the reason of refusals, and so are unknown ones", async (t) => {
     const { store, make, clock } = await opened(t);
     const { secret } = await make({ scopes: ["metrics"], rate: "1/h", burst: 2, expires: "1h" });
-    assert.equal(asked(store, secret), 200);
-    assert.equal(asked(store, secret, { kind: "admin", access: "read" }), 403);
-    assert.equal(asked(store, secret), 429);
+    assert.equal(identified(store, secret), 200);
+    assert.equal(identified(store, secret, { kind: "admin", access: "read" }), 403);
+    assert.equal(identified(store, secret), 429);
     clock.now += 2 * 3_600_000;
-    assert.equal(asked(store, secret), 401);
-    assert.equal(asked(store, `${secret}x`), 401);
-    assert.equal(asked(store, "else"), 401);
+    assert.equal(identified(store, secret), 401);
+    assert.equal(identified(store, `${secret}x`), 401);
+    assert.equal(identified(store, "else"), 401);
     const bytes = { received: 0, sent: 0 };
     assert.deepEqual(store.metrics(), [
       { name: "ci", requests: 2, ...bytes, refused: { scope: 1, rate: 1, expired: 1 } },
@@ -238,25 +238,25 @@ describe("tokens", () => {
     ]);
   });
 
-  test("a damaged file lets nobody in, is not overwritten, and says what it is", async (t) => {
+  test("are all refused if the file is damaged, which is reported and does not overwrite it", async (t) => {
     const { store, path, make, errors } = await opened(t);
     const { secret } = await make();
     await writeFile(path, `{"tokens": "${secret}"`);
     assert.throws(() => store.list(), /cannot be read/);
     await assert.rejects(make({ name: "other" }), /cannot be read/);
     assert.match(await readFile(path, "utf8"), /^\{"tokens"/);
-    assert.equal(asked(store, secret), 401);
+    assert.equal(identified(store, secret), 401);
     assert.ok(!errors.join().includes(secret));
   });
 
-  test("where the file cannot be written, none is made, and the error says why", async (t) => {
+  test("cannot be created if the file cannot be written, and the error says why", async (t) => {
     const { path, make } = await opened(t);
-    // Stands where the new file is to be written, as a full disk cannot be had here.
+    // A folder at the path of the new file, instead of a full disk.
     fs.mkdirSync(`${path}.${process.pid}.new`);
     await assert.rejects(make({ name: "other" }), { code: "TOKENS_UNWRITABLE", message: /cannot be written: / });
   });
 
-  test("a file that was damaged, or mended, is read again, whatever time it says", async (t) => {
+  test("are read again if the file was damaged or corrected, whatever its time says", async (t) => {
     const { store, path, make } = await opened(t);
     const { secret } = await make();
     const { atime, mtime } = fs.statSync(path);
@@ -266,16 +266,16 @@ describe("tokens", () => {
       fs.utimesSync(path, atime, mtime);
     };
     rewrite(text.replace("{", "x"));
-    await eventually("nobody is let in", () => asked(store, secret) === 401);
+    await eventually("no token is accepted", () => identified(store, secret) === 401);
     rewrite(text);
-    await eventually("it is read again", () => asked(store, secret) === 200);
+    await eventually("it is read again", () => identified(store, secret) === 200);
   });
 
-  test("are limited in their rate, and say when to come again", async (t) => {
+  test("have a limited rate, and a refusal says when to try again", async (t) => {
     const { store, clock, make } = await opened(t);
     const { secret } = await make({ rate: "30/m", burst: 3 });
     assert.deepEqual(
-      [1, 2, 3, 4].map(() => asked(store, secret)),
+      [1, 2, 3, 4].map(() => identified(store, secret)),
       [200, 200, 200, 429],
     );
     const found = store.authorize(
@@ -284,15 +284,15 @@ describe("tokens", () => {
     ) as TokenRefusal;
     assert.deepEqual([found.status, found.headers.retry_after], [429, "2"]);
     clock.now += 2000;
-    assert.deepEqual([asked(store, secret), asked(store, secret)], [200, 429]);
+    assert.deepEqual([identified(store, secret), identified(store, secret)], [200, 429]);
   });
 
-  test("are limited in their bytes, a day or in total, also while an answer is sent", async (t) => {
+  test("have a limit of bytes, per day or in total, also during a response", async (t) => {
     const { store, clock, make } = await opened(t);
     clock.now = START;
     const { secret } = await make({ bytes_out: "1kB/day", bytes_in: "10kB" });
     const first = new TestRequest(`Bearer ${secret}`);
-    assert.equal(asked(store, secret, needed, first), 200);
+    assert.equal(identified(store, secret, needed, first), 200);
     first.sent = 1200;
     const found = store.authorize(
       new TestRequest(`Bearer ${secret}`) as unknown as HttpRequest,
@@ -303,21 +303,21 @@ describe("tokens", () => {
     first.end();
     clock.now += 12 * 3_600_000;
     const large = new TestRequest(`Bearer ${secret}`, { "content-length": "10001" });
-    assert.equal(asked(store, secret, needed, large), 403);
+    assert.equal(identified(store, secret, needed, large), 403);
     const disguised = new TestRequest(`Bearer ${secret}`, { "content-length": "10001", content_length: "1" });
-    assert.equal(asked(store, secret, needed, disguised), 403, "by another spelling nothing is announced");
+    assert.equal(identified(store, secret, needed, disguised), 403, "another spelling of the header announces nothing");
     const whole = new TestRequest(`Bearer ${secret}`, { "content-length": "10000" });
-    assert.equal(asked(store, secret, needed, whole), 200);
+    assert.equal(identified(store, secret, needed, whole), 200);
     whole.received = 10_000;
     whole.end();
-    assert.equal(asked(store, secret), 403, "in total: no time helps");
+    assert.equal(identified(store, secret), 403, "a total quota is never reset");
   });
 
-  test("what was used of them is kept over a restart", async (t) => {
+  test("keep their counts across a restart", async (t) => {
     const { store, open, make } = await opened(t);
     const { secret } = await make({ bytes_in: "10kB" });
     const request = new TestRequest(`Bearer ${secret}`);
-    assert.equal(asked(store, secret, needed, request), 200);
+    assert.equal(identified(store, secret, needed, request), 200);
     request.received = 9000;
     request.sent = 7;
     request.end();
@@ -326,7 +326,10 @@ describe("tokens", () => {
     const [{ requests, received, sent, last_used } = assert.fail()] = again.list();
     assert.deepEqual([requests, received, sent], [1, 9000, 7]);
     assert.match(last_used as string, /:00\.000Z$/);
-    assert.equal(asked(again, secret, needed, new TestRequest(`Bearer ${secret}`, { "content-length": "2000" })), 403);
+    assert.equal(
+      identified(again, secret, needed, new TestRequest(`Bearer ${secret}`, { "content-length": "2000" })),
+      403,
+    );
   });
 
   for (const [field, wrong] of [
@@ -348,22 +351,22 @@ describe("tokens", () => {
     ["burst", { rate: "1/s", burst: 0 }],
     ["bytes_in", { bytes_in: "much" }],
   ] as const) {
-    test(`a wrong ${field} is named, with what it may be: ${JSON.stringify(wrong)}`, async (t) => {
+    test(`with a wrong ${field} are refused with what is allowed: ${JSON.stringify(wrong)}`, async (t) => {
       const { make } = await opened(t);
       await assert.rejects(make(wrong), new RegExp(`The ${field} of a token cannot be .*: it must be `));
     });
   }
 });
 
-test("several processes count as one: what each writes is added to what the others wrote", async (t) => {
+test("are counted for several processes together: each adds what the others have written", async (t) => {
   const { clock, store, open, make } = await opened(t);
   const { secret } = await make({ bytes_in: "100" });
   const use = (by: TokenStore, received: number) => {
     const request = new TestRequest(`Bearer ${secret}`);
-    const answer = by.identify(request as unknown as HttpRequest);
+    const response = by.identify(request as unknown as HttpRequest);
     request.received = received;
     request.end();
-    return answer !== undefined && "status" in answer ? answer.status : 200;
+    return response !== undefined && "status" in response ? response.status : 200;
   };
   const first = open();
   const second = open();
@@ -381,7 +384,7 @@ test("several processes count as one: what each writes is added to what the othe
   assert.equal(use(second, 20), 200);
   await second.close();
   assert.equal(use(second, 1), 403);
-  // Figures of processes are summed where they are shown.
+  // Metrics of processes are summed where they are shown.
   assert.deepEqual(
     [first, second].map((by) => by.metrics()[0]?.received),
     [30, 70],

@@ -15,7 +15,7 @@ describe("the error table", () => {
     test(`${code} is raised somewhere`, () => assert.ok(sources.includes(`"${code}"`)));
   }
 
-  test("details are put into the message; what is missing stays visible", () => {
+  test("details are inserted into the message, and a missing one stays visible", () => {
     const error = new ModhostError("PORT_TAKEN", { port: 80, address: "::1" });
     assert.equal(
       error.message,
@@ -24,7 +24,7 @@ describe("the error table", () => {
     assert.deepEqual([error.code, error.status, error.expose, error.details.port], ["PORT_TAKEN", 500, false, 80]);
   });
 
-  test("an error is recognised across copies of the package, and nothing else is", () => {
+  test("an error is recognised across copies of the package, and other values are not", () => {
     const foreign = Object.assign(new Error("x"), { [Symbol.for("modhost.error")]: true });
     assert.ok(ModhostError.is(foreign));
     for (const other of [new Error("x"), undefined, null, "x", {}]) assert.equal(ModhostError.is(other), false);
@@ -32,22 +32,22 @@ describe("the error table", () => {
 });
 
 describe("HttpError", () => {
-  test("shows its message below 500, unless told otherwise", () => {
+  test("shows its message below 500 by default", () => {
     assert.deepEqual([new HttpError(404, "no").expose, new HttpError(503, "no").expose], [true, false]);
     assert.equal(new HttpError(503, "later", { expose: true }).expose, true);
   });
 
-  test("takes statuses from 400 to 599 only", () => {
+  test("accepts only statuses from 400 to 599", () => {
     for (const code of [200, 399, 600, 404.5, Number.NaN]) assert.throws(() => new HttpError(code), RangeError);
   });
 });
 
-describe("what was thrown can be read", () => {
+describe("a thrown value can be read", () => {
   for (const [how, prepare] of [
     ["that throws", () => assert.fail("while a stack is prepared")],
     ["that gives no text", () => []],
   ] as const) {
-    test(`though a module has set a prepareStackTrace ${how}`, (t) => {
+    test(`although a module has set a prepareStackTrace ${how}`, (t) => {
       const { prepareStackTrace } = Error;
       t.after(() => Object.assign(Error, { prepareStackTrace }));
       Error.prepareStackTrace = prepare as typeof prepareStackTrace;

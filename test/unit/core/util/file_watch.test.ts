@@ -13,12 +13,12 @@ const until = (holds: () => boolean) => eventually(String(holds), holds, { every
 
 async function watching(t: TestContext, names: readonly string[], deps: Partial<FileWatchDeps> = {}) {
   const folder = await mkdtemp(join(tmpdir(), "modhost-watch-"));
-  const told: string[] = [];
+  const reported: string[] = [];
   const faults: string[] = [];
   const watch = new FileWatch({
     files: () => names.map((name) => join(folder, name)),
     changed: async (files) => {
-      for (const file of files) told.push(basename(file));
+      for (const file of files) reported.push(basename(file));
       return [];
     },
     failed: (_text, ...values) => void faults.push(values.join(" ")),
@@ -31,53 +31,53 @@ async function watching(t: TestContext, names: readonly string[], deps: Partial<
     return rm(folder, { recursive: true, force: true });
   });
   const write = (name: string, text: string) => writeFile(join(folder, name), text);
-  return { folder, told, faults, watch, write };
+  return { folder, reported, faults, watch, write };
 }
 
-describe("files that are watched", { timeout: 300_000 }, () => {
-  test("are told of once they have changed: written, exchanged, taken away, or come with their folder", async (t) => {
-    const { folder, told, watch, write } = await watching(t, ["a", "b", "in/it/c"]);
+describe("watched files", { timeout: 300_000 }, () => {
+  test("are reported once they have changed: written, replaced, removed, or created with their folder", async (t) => {
+    const { folder, reported, watch, write } = await watching(t, ["a", "b", "in/it/c"]);
     await write("a", "one");
     await write("b", "one");
     await watch.follow();
     await write("a", "more");
-    await until(() => told.length === 1);
+    await until(() => reported.length === 1);
     await write("x", "another");
     await rename(join(folder, "x"), join(folder, "b"));
-    await until(() => told.length === 2);
+    await until(() => reported.length === 2);
     await rm(join(folder, "a"));
-    await until(() => told.length === 3);
+    await until(() => reported.length === 3);
     await mkdir(join(folder, "in/it"), { recursive: true });
     await write("in/it/c", "new");
-    await until(() => told.length === 4);
-    assert.deepEqual(told, ["a", "b", "a", "c"]);
+    await until(() => reported.length === 4);
+    assert.deepEqual(reported, ["a", "b", "a", "c"]);
   });
 
-  test("count as changed when they were written after a moment, whoever else follows them meanwhile", async (t) => {
-    const { told, watch, write } = await watching(t, ["a", "b"]);
+  test("count as changed if they were written after a moment, whoever else follows them meanwhile", async (t) => {
+    const { reported, watch, write } = await watching(t, ["a", "b"]);
     await write("a", "one");
     await write("b", "one");
     await Promise.all([watch.follow(), watch.follow(0), watch.follow()]);
-    await until(() => told.length === 2);
+    await until(() => reported.length === 2);
     await sleep(100);
-    assert.deepEqual(told.toSorted(), ["a", "b"]);
+    assert.deepEqual(reported.toSorted(), ["a", "b"]);
   });
 
-  test("are waited for while they are empty, and told of as they are after the last retry", async (t) => {
-    const { told, watch, write } = await watching(t, ["a", "b"], { retries: [10, 600_000] });
+  test("are awaited while they are empty, and reported as they are after the last retry", async (t) => {
+    const { reported, watch, write } = await watching(t, ["a", "b"], { retries: [10, 600_000] });
     await write("a", "one");
     await watch.follow();
     await write("a", "");
     await write("b", "whole");
-    await until(() => told.includes("b"));
+    await until(() => reported.includes("b"));
     await sleep(100);
-    assert.deepEqual(told, ["b"]);
+    assert.deepEqual(reported, ["b"]);
     await write("a", "whole");
-    await until(() => told.length === 2);
-    assert.deepEqual(told, ["b", "a"]);
+    await until(() => reported.length === 2);
+    assert.deepEqual(reported, ["b", "a"]);
   });
 
-  test("that cannot be used are told of again, as often as there are retries, and anew when they change", async (t) => {
+  test("that cannot be used are reported again, as often as there are retries, and again after a change", async (t) => {
     const calls: boolean[] = [];
     const { watch, write } = await watching(t, ["a"], {
       changed: async (files, mayRetry) => {
@@ -94,8 +94,8 @@ describe("files that are watched", { timeout: 300_000 }, () => {
     await until(() => calls.length === 6);
   });
 
-  test("are seen by polls where the system tells nothing, and where it has no more watchers; one that fails is opened again", async (t) => {
-    const { folder, told, faults, watch, write } = await watching(t, ["a"]);
+  test("are polled if the system reports nothing or has no more watchers, and a failed watcher is opened again", async (t) => {
+    const { folder, reported, faults, watch, write } = await watching(t, ["a"]);
     const opened = t.mock.method(fs, "watch");
     syncBuiltinESMExports();
     await watch.follow();
@@ -104,7 +104,7 @@ describe("files that are watched", { timeout: 300_000 }, () => {
     const ours = () => opened.mock.calls.filter(({ arguments: [path] }) => path === folder);
     await until(() => ours().length === 2);
     await write("a", "one");
-    await until(() => told.length === 1);
+    await until(() => reported.length === 1);
     opened.mock.mockImplementation(() => {
       throw new Error("there are no more watchers");
     });
@@ -114,7 +114,7 @@ describe("files that are watched", { timeout: 300_000 }, () => {
     await loud.watch.follow();
     await loud.watch.follow();
     await Promise.all([deaf.write("a", "one"), loud.write("a", "one")]);
-    await until(() => deaf.told.length === 1 && loud.told.length === 1);
+    await until(() => deaf.reported.length === 1 && loud.reported.length === 1);
     opened.mock.restore();
     syncBuiltinESMExports();
     assert.deepEqual([faults, deaf.faults], [[], []]);

@@ -1,4 +1,4 @@
-/** What the host knows of the system's sockets behind Node's objects. */
+/** The system handles behind Node's sockets. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";

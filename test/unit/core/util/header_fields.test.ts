@@ -4,14 +4,14 @@ import type { ResponseHeaders } from "#core/types.ts";
 import { wireFields, wireName } from "#core/util/header_fields.ts";
 
 describe("response header fields", () => {
-  test("underscores become dashes and each word begins with a capital", () => {
+  test("have dashes instead of underscores, and each word begins with a capital", () => {
     assert.equal(wireName("content_type"), "Content-Type");
     assert.equal(wireName("www_authenticate"), "Www-Authenticate");
     assert.equal(wireName("x_MiXeD"), "X-MiXeD");
     assert.equal(wireName("etag"), "Etag");
   });
 
-  test("a list is one line for each value, and what is undefined is left out", () => {
+  test("have one line for each value of a list, and none for undefined", () => {
     assert.deepEqual(wireFields({ set_cookie: ["a=1", "b=2"], age: 5, vary: undefined }, false), [
       "Set-Cookie",
       "a=1",
@@ -22,7 +22,7 @@ describe("response header fields", () => {
     ]);
   });
 
-  test("line breaks, control characters and values of other types are refused", () => {
+  test("cannot contain line breaks, control characters and values of other types", () => {
     const values: unknown[] = ["a\r\nSet-Cookie: b", "a\nb", "\0", "ā", true, {}, ["ok", "bad\n"]];
     for (const value of values) {
       assert.throws(() => wireFields({ x_test: value } as ResponseHeaders, false), {
@@ -34,7 +34,7 @@ describe("response header fields", () => {
     assert.throws(() => wireFields({ "a\r\nb": "x" }, false), { code: "HEADER_INVALID" });
   });
 
-  test("what belongs to an HTTP/1 connection is not sent over HTTP/2", () => {
+  test("that belong to an HTTP/1 connection are not sent over HTTP/2", () => {
     assert.deepEqual(wireFields({ connection: "close", transfer_encoding: "chunked", age: 1 }, true), ["Age", "1"]);
   });
 });

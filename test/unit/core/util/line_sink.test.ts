@@ -36,7 +36,7 @@ function pipe(name: string) {
 
 const line = (at: number) => `${String(at).padStart(7, "0")} ${"x".repeat(991)}\n`;
 
-test("lines go to a file in their order, by other threads too", async () => {
+test("lines are written to a file in order, also by background threads", async () => {
   for (const isAsync of [false, true]) {
     const path = join(folder, `new/${isAsync}`);
     const sink = LineSink.file(path, { isAsync });
@@ -47,17 +47,17 @@ test("lines go to a file in their order, by other threads too", async () => {
   }
 });
 
-test("a pipe that nobody reads takes no more than a bound, and what it loses is counted when it is read", async () => {
+test("a pipe that nobody reads buffers up to a limit, and lost lines are counted when it is read", async () => {
   using unread = pipe("unread");
-  const told: string[] = [];
+  const reported: string[] = [];
   const sink = LineSink.file(unread.path, {
-    failed: ({ message }) => told.push(message),
-    recovered: (lost, { message }) => told.push(`${lost}: ${message}`),
+    failed: ({ message }) => reported.push(message),
+    recovered: (lost, { message }) => reported.push(`${lost}: ${message}`),
   });
   for (let at = 0; at < 6000; at += 1) sink.write(line(at));
-  assert.equal(told.length, 1, "once");
+  assert.equal(reported.length, 1, "once");
   let text = "";
-  while (told.length < 2) {
+  while (reported.length < 2) {
     text += unread.read();
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
@@ -68,26 +68,26 @@ test("a pipe that nobody reads takes no more than a bound, and what it loses is 
     Array.from({ length: lines.length }, (_, at) => line(at).trimEnd()),
     "whole lines, in order",
   );
-  assert.equal(told[1], `${6000 - lines.length}: ${told[0]}`);
+  assert.equal(reported[1], `${6000 - lines.length}: ${reported[0]}`);
   sink.end();
 });
 
-test("the end does not wait for a reader that takes nothing", async () => {
+test("close does not wait for a reader that reads nothing", async () => {
   using unread = pipe("hung");
   const sink = LineSink.file(unread.path);
   for (let at = 0; at < 1000; at += 1) sink.write(line(at));
   await sink.close();
 });
 
-test("a full disk loses lines and nothing else", () => {
-  const told: string[] = [];
-  const sink = LineSink.file("/dev/full", { failed: (error) => told.push(error.message) });
+test("a full disk only loses lines", () => {
+  const reported: string[] = [];
+  const sink = LineSink.file("/dev/full", { failed: (error) => reported.push(error.message) });
   for (let at = 0; at < 10; at += 1) sink.write(line(at));
-  assert.deepEqual(told, ["ENOSPC: no space left on device, write"]);
+  assert.deepEqual(reported, ["ENOSPC: no space left on device, write"]);
   sink.end();
 });
 
-test("a file that was moved away is opened again, and no line is lost or torn", async () => {
+test("a file that was moved away is opened again, and no line is lost or cut", async () => {
   for (const isAsync of [false, true]) {
     const path = join(folder, `moved-${isAsync}`);
     const sink = LineSink.file(path, { isAsync });
@@ -108,7 +108,7 @@ test("a file that was moved away is opened again, and no line is lost or torn", 
   }
 });
 
-test("a file that cannot be opened again goes on as it was", () => {
+test("a file that cannot be opened again stays in use", () => {
   const path = join(folder, "kept/log");
   const sink = LineSink.file(path);
   renameSync(join(folder, "kept"), join(folder, "away"));

@@ -11,7 +11,7 @@ function logOf(settings: LogSettings & { isTTY?: boolean } = {}) {
   return { log: createLog({ ...settings, destination }), text: () => text };
 }
 
-test("a line is JSON with time, level, message, and module and host where they are known", () => {
+test("a line is JSON with time, level, message, and module and host if they are known", () => {
   const { log, text } = logOf();
   log.host.info("started");
   log.of("http", "*").warn("slow: %d", 3);
@@ -31,7 +31,7 @@ test("a line is JSON with time, level, message, and module and host where they a
   ]);
 });
 
-test("messages below the level are not written, nor put together", () => {
+test("messages below the level are not written, and not even formatted", () => {
   const { log, text } = logOf({ level: "warn" });
   log.host.info("%s", {
     toString() {
@@ -42,13 +42,13 @@ test("messages below the level are not written, nor put together", () => {
   assert.equal(text(), "");
 });
 
-test("the pretty form is for people, and coloured on a terminal only", () => {
+test("the pretty form is for people, and coloured only on a terminal", () => {
   const { log, text } = logOf({ format: "pretty" });
   log.of("http", "one.example").warn("first\nsecond");
   assert.match(text(), /^\d\d:\d\d:\d\d warn {2}one\.example:http {2}first\n {4}second\n$/);
 });
 
-test("the pretty form lets nobody steer the terminal or forge a line", () => {
+test("in the pretty form no text can control the terminal or forge a line", () => {
   const { log, text } = logOf({ format: "pretty" });
   log.of("x\u001b[2J", "*").error("a\u001b[1A\u0007\u009b\u202e\rb\n12:00:00 info  host  forged\r\n\tat frame");
   const [first, ...rest] = text().split("\n");
@@ -66,7 +66,7 @@ test("auto is pretty on a terminal", (t) => {
   assert.ok(text().includes("hello"));
 });
 
-test("a destination may be a file, whose folder is made", async (t) => {
+test("a destination may be a file, whose folder is created", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, "logs", "host.log");
@@ -76,7 +76,7 @@ test("a destination may be a file, whose folder is made", async (t) => {
   assert.equal((JSON.parse(await readFile(file, "utf8")) as { msg: string }).msg, "kept");
 });
 
-test("a follower that fails hears no more, and whoever writes a line notices nothing", () => {
+test("a follower that fails gets no more lines, and the writer of a line gets no error", () => {
   const written: string[] = [];
   const log = createLog({ destination: { write: (line) => void written.push(line) }, format: "json" });
   const heard: string[] = [];
@@ -96,8 +96,8 @@ const fieldsOf = (line: string) => {
   return fields;
 };
 
-describe("fields of a line", () => {
-  test("an object before the message is merged into the line, and the message is formatted as without it", () => {
+describe("fields of a log line", () => {
+  test("come from an object before the message, which is formatted as without it", () => {
     const { log, text } = logOf();
     const own = log.of("shop", "*");
     own.info({ user: 7, order: { id: "a", items: [1, 2] } }, "sold %d to %s", 2, "Ann");
@@ -112,7 +112,7 @@ describe("fields of a line", () => {
     ]);
   });
 
-  test("values without fields of their own, and those after the message, are formatted into it", () => {
+  test("do not come from values without fields of their own or after the message, which are formatted", () => {
     const { log, text } = logOf();
     log.host.info("count %s of %j", 3, { a: 1 }, "rest");
     log.host.info([1, 2] as never);
@@ -126,7 +126,7 @@ describe("fields of a line", () => {
     );
   });
 
-  test("an error is written with its type, message, stack, causes and own fields", () => {
+  test("contain an error with its type, message, stack, causes and own fields", () => {
     const { log, text } = logOf();
     class Refused extends Error {
       readonly code = "REFUSED";
@@ -145,7 +145,7 @@ describe("fields of a line", () => {
     assert.equal(field?.file, "a.txt");
   });
 
-  test("a child adds its fields to each line, and those of a call come after them", () => {
+  test("that a child adds precede those of the call", () => {
     const { log, text } = logOf();
     const child = log.of("shop", "*").child({ job: 3, step: "begin" }).child({ step: "end" });
     child.info("done");
@@ -156,7 +156,7 @@ describe("fields of a line", () => {
     ]);
   });
 
-  test("no field poses as one that the log itself writes", () => {
+  test("cannot replace fields that the log itself writes", () => {
     const { log, text } = logOf();
     log.of("shop", "*").info({ module: "http", level: "error", time: 1, host: "db.example", msg: 5 }, "text");
     assert.deepEqual(fieldsOf(text()), {
@@ -171,7 +171,7 @@ describe("fields of a line", () => {
     });
   });
 
-  test("a value that cannot be read does not fail the call, and the line says so", () => {
+  test("that cannot be read do not fail the call, and the line says so", () => {
     const { log, text } = logOf();
     const bad = {
       get size() {
@@ -195,7 +195,7 @@ describe("fields of a line", () => {
     );
   });
 
-  test("names of fields hide secrets, and an object that stands in many places is written in some of them", () => {
+  test("have names that are masked, too, and an object that occurs often is written only some times", () => {
     const { log, text } = logOf();
     log.mask((one) => one.replaceAll("mht_secret", "mht_..."));
     log.host.info({ query: { mht_secret: "", plain: "" } }, "asked");
@@ -212,7 +212,7 @@ describe("fields of a line", () => {
     assert.ok(read < 30 ** 4, `${read} values were read`);
   });
 
-  test("whatever a field holds, the line is written, is bounded, and hides secrets", () => {
+  test("never prevent the line, are limited in size, and hide secrets", () => {
     const { log, text } = logOf();
     log.mask((given) => given.replaceAll("hunter2", "(secret)"));
     const circle: Record<string, unknown> = { name: "circle", password: "hunter2" };
@@ -234,7 +234,7 @@ describe("fields of a line", () => {
     assert.match(JSON.stringify(four?.a), /\[Object\]/);
   });
 
-  test("a long text is cut before it is masked, and no part of a secret shows at the cut", () => {
+  test("are cut before they are masked, without showing part of a secret at the cut", () => {
     const { log, text } = logOf();
     let longest = 0;
     log.mask((given) => {
@@ -255,7 +255,7 @@ describe("fields of a line", () => {
     }
   });
 
-  test("the pretty form shows them behind the message, and an error by its stack", () => {
+  test("follow the message in the pretty form, and an error is shown with its stack", () => {
     const { log, text } = logOf({ format: "pretty" });
     log.of("shop", "*").info({ user: 7, name: "a\u001b[2J", tags: ["x"] }, "sold");
     log.host.error({ err: Object.assign(new Error("bad"), { code: "E1" }) }, "failed");

@@ -7,7 +7,7 @@ import { ModhostError, reasonOf } from "#core/util/errors.ts";
 import { explainMissing } from "#core/util/missing_package.ts";
 import { folderOf } from "#test/unit/core/module/support.ts";
 
-test("an optional package that npm left out is named with the command that installs it, and other failures stay as they are", async (t) => {
+test("an optional package that npm left out is named with the command that installs it, and other failures stay unchanged", async (t) => {
   const folder = await folderOf(t, {
     "package.json": JSON.stringify({ type: "module", optionalDependencies: { "@left/out": "1", "left-out": "1" } }),
     "lib/scoped.js": 'import "@left/out/part.js";',

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clientOf, RateLimit, rateOption, readRate } from "#core/util/rate_limit.ts";
 
-test("buckets fill with time, and their number has a bound", () => {
+test("buckets fill over time, and their number is limited", () => {
   let now = 0;
   const limit = new RateLimit({ perSecond: readRate("60/m") as number, burst: 2 }, () => now);
   assert.deepEqual([limit.take("a"), limit.take("a"), limit.take("a")], [0, 0, 1]);
@@ -18,7 +18,7 @@ test("IPv6 addresses count by their network", () => {
   assert.deepEqual(["::1", "10.0.0.1", "1::2:3:4:5:6:7"].map(clientOf), ["0:0:0:0", "10.0.0.1", "1:0:2:3"]);
 });
 
-test("a rate of an option has a burst, if only of one request", () => {
+test("a rate option has a burst of at least one request", () => {
   assert.equal(rateOption("", 5, "a_rate"), undefined);
   assert.deepEqual(rateOption("20/s", 0, "a_rate"), { perSecond: 20, burst: 20 });
   assert.deepEqual(rateOption("5/m", 0, "a_rate"), { perSecond: 5 / 60, burst: 1 });

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { RunningTimeout } from "#core/util/running_timeout.ts";
 
-/** Holds this thread for so many milliseconds, as a process that is suspended is held. */
+/** Blocks this thread for this many milliseconds, like a suspended process. */
 const standStill = (milliseconds: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 
-test("is late after its time, and once", async () => {
+test("a running timeout fires once, after its time", async () => {
   const { promise, resolve } = Promise.withResolvers<number>();
   let times = 0;
   const began = performance.now();
@@ -20,7 +20,7 @@ test("is late after its time, and once", async () => {
   assert.equal(times, 1);
 });
 
-test("what arrives while the process stands still is taken in before it is late", async () => {
+test("data that arrives while the process is suspended is processed before a running timeout fires", async () => {
   let late = false;
   const timeout = new RunningTimeout(100, () => {
     late = true;
@@ -35,7 +35,7 @@ test("what arrives while the process stands still is taken in before it is late"
   timeout.clear();
 });
 
-test("is never late once it is cleared, nor when its time is endless", async () => {
+test("a running timeout never fires once it is cleared, or if its time is infinite", async () => {
   const fail = () => assert.fail("it was late");
   new RunningTimeout(1, fail).clear();
   new RunningTimeout(Number.POSITIVE_INFINITY, fail).refresh();

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { hasOwnFrames, linesOf, stackOf } from "#core/util/stack.ts";
 import { startHost } from "#test/support/host.ts";
 
-test("the log of a request that failed names the module's file, and folds what is not the module's", async () => {
+test("the log of a failed request names the module's file, and folds frames outside of the module", async () => {
   await using running = await startHost({
     plugins: {
       mod_faulty: `export default function faulty(module) {
@@ -32,7 +32,7 @@ test("the log of a request that failed names the module's file, and folds what i
   assert.doesNotMatch(msg, /\?v=|file:/);
 });
 
-test("a stack of the host alone stays whole, and whatever is thrown has one", () => {
+test("a stack of the host alone stays complete, and every thrown value has a stack", () => {
   const error = new Error("own");
   error.stack = `Error: own\n    at run (${import.meta.dirname.replace(/test.unit.core.util$/, "core/http/x.ts")}:1:1)`;
   assert.equal(stackOf(error), error.stack);
@@ -54,7 +54,7 @@ test("a long message and a long chain of causes are cut, and the frames stay", (
   assert.match(stackOf(chain), /caused by more causes$/);
 });
 
-test("an error of files outside of this package is none of the host's own", () => {
+test("an error of files outside of this package is not the host's own", () => {
   const foreign = new Error("foreign");
   foreign.stack =
     "Error: foreign\n    at run (/elsewhere/node_modules/library/index.js:1:1)\n    at node:internal/timers:5:1";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cutTo, isColored, padTo, painter, widthOf } from "#core/util/terminal.ts";
 
-test("a terminal is coloured, unless NO_COLOR, FORCE_COLOR or a dumb one says otherwise", () => {
+test("a terminal is coloured, unless NO_COLOR or FORCE_COLOR says otherwise, or it is dumb", () => {
   const terminal = { isTTY: true };
   for (const [stream, env, expected] of [
     [terminal, {}, true],
@@ -18,7 +18,7 @@ test("a terminal is coloured, unless NO_COLOR, FORCE_COLOR or a dumb one says ot
   }
 });
 
-test("the width of a text counts columns, not what colours it", () => {
+test("the width of a text counts columns, without colour codes", () => {
   assert.equal(widthOf("abc"), 3);
   assert.equal(widthOf(painter(true)("red", "abc")), 3);
   assert.equal(widthOf("日本語"), 6);

@@ -7,7 +7,7 @@ import { createHost } from "#core/index.ts";
 import { retainedTick } from "#core/util/tick_shape.ts";
 
 describe("the shape of ticks", () => {
-  it("stays that of the first when the whole heap was collected, once a host has started", async () => {
+  it("stays the same after a garbage collection of the whole heap, once a host has started", async () => {
     setFlagsFromString("--expose-gc");
     setFlagsFromString("--allow-natives-syntax");
     const collect = runInNewContext("gc") as () => void;

@@ -1,4 +1,4 @@
-/** The functions of Node.js that set timers, once the host watches them. */
+/** The timer functions of Node.js while the host watches them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as exported } from "node:timers";

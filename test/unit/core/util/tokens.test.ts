@@ -11,7 +11,7 @@ const option = {
 };
 
 describe("an option of tokens", () => {
-  test("is a list, or an object from token to settings; not set, it has none", () => {
+  test("is a list, or an object from token to settings, and is empty if it is not set", () => {
     const users = (value: unknown) => readTokens(value, option).map(({ user }) => user);
     assert.deepEqual(users(["a", "b"]), ["", ""]);
     assert.deepEqual(users({ a: { user: "anna" }, b: null, c: {} }), ["anna", "", ""]);
@@ -19,7 +19,7 @@ describe("an option of tokens", () => {
   });
 
   for (const wrong of ["secret", 3, [""], [7], { secret: "x" }, { secret: { other: 1 } }, { secret: { user: 1 } }]) {
-    test(`says what is allowed and nothing of what was written: ${JSON.stringify(wrong)}`, () => {
+    test(`with a wrong value causes an error without the value: ${JSON.stringify(wrong)}`, () => {
       assert.throws(
         () => readTokens(wrong, option),
         (error) => {
@@ -33,7 +33,7 @@ describe("an option of tokens", () => {
   }
 });
 
-test("a token is found by its text, and kept by its digest alone", () => {
+test("a token is found by its text, and stored only as its digest", () => {
   const tokens = readTokens({ first: { user: "anna" }, second: {} }, option);
   assert.equal(findToken(["first"], tokens)?.user, "anna");
   assert.equal(findToken(["none", "second"], tokens)?.user, "");
@@ -42,7 +42,7 @@ test("a token is found by its text, and kept by its digest alone", () => {
   assert.doesNotMatch(JSON.stringify(tokens), /first|second/);
 });
 
-test("an Authorization header is a scheme and credentials", () => {
+test("an Authorization header has a scheme and credentials", () => {
   assert.deepEqual(readAuthorization("Bearer  a b "), { scheme: "bearer", credentials: "a b" });
   assert.deepEqual(readAuthorization("BASIC eA=="), { scheme: "basic", credentials: "eA==" });
   assert.equal(readAuthorization("Bearer"), undefined);

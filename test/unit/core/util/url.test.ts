@@ -5,8 +5,8 @@ import { contains_token, normalize_path, status_codes, urldecode, urlencode } fr
 
 describe("urlencode", () => {
   test("keeps letters, digits and . ~ _ -", () => {
-    const kept = "ABCXYZabcxyz0189.~_-";
-    assert.equal(urlencode(kept), kept);
+    const unescaped = "ABCXYZabcxyz0189.~_-";
+    assert.equal(urlencode(unescaped), unescaped);
   });
 
   test("escapes everything else in lower-case hex", () => {
@@ -20,44 +20,44 @@ describe("urlencode", () => {
 
   test("leaves the empty text empty", () => assert.equal(urlencode(""), ""));
 
-  test("gives nothing for nothing", () => {
+  test("returns nothing for nothing", () => {
     assert.equal(urlencode(undefined), undefined);
     assert.equal(urlencode(null), undefined);
   });
 });
 
 describe("urldecode", () => {
-  test("takes escapes in either case", () => assert.equal(urldecode("%2F%2f%c3%BC"), "//ü"));
+  test("accepts escapes in either case", () => assert.equal(urldecode("%2F%2f%c3%BC"), "//ü"));
 
-  test("keeps a plus, a lone percent and bad escapes", () => {
+  test("keeps a plus, a lone percent and invalid escapes", () => {
     for (const text of ["a+b", "100%", "%", "%zz", "%4", "%%", "%g1%1g"]) assert.equal(urldecode(text), text);
     assert.equal(urldecode("%%41"), "%A");
   });
 
   test("decodes once", () => assert.equal(urldecode("%2541"), "%41"));
 
-  test("leaves the empty text empty, and gives nothing for nothing", () => {
+  test("leaves the empty text empty, and returns nothing for nothing", () => {
     assert.equal(urldecode(""), "");
     assert.equal(urldecode(undefined), undefined);
     assert.equal(urldecode(null), undefined);
   });
 
-  test("gives the replacement character for bytes that are no UTF-8", () =>
+  test("returns the replacement character for bytes that are not UTF-8", () =>
     assert.equal(urldecode("a%ffb"), "a\ufffdb"));
 
-  test("gives back every text that was encoded", () => {
+  test("returns every text that was encoded", () => {
     for (const text of ["", "%", "a+b c", "\0\x01\x7f", "ü€😀", "%41"]) assert.equal(urldecode(urlencode(text)), text);
   });
 });
 
 describe("contains_token", () => {
-  test("finds a token of a comma list, ignoring case and blanks", () => {
+  test("finds a token of a comma-separated list, ignoring case and blanks", () => {
     assert.equal(contains_token("gzip,  Br\t, deflate", "bR"), true);
     assert.equal(contains_token("Keep-Alive", "keep-alive"), true);
     assert.equal(contains_token("a b", "ab"), true);
   });
 
-  test("finds whole tokens only", () => {
+  test("finds only whole tokens", () => {
     assert.equal(contains_token("gzip;q=0, br", "gzip"), false);
     assert.equal(contains_token("brotli", "br"), false);
     assert.equal(contains_token("a,b", "a,b"), false);
@@ -75,22 +75,22 @@ describe("contains_token", () => {
 });
 
 describe("normalize_path", () => {
-  test("adds a leading slash and drops one trailing slash", () => {
+  test("adds a leading slash and removes one trailing slash", () => {
     assert.equal(normalize_path("a/b"), "/a/b");
     assert.equal(normalize_path("/a/b/"), "/a/b");
     assert.equal(normalize_path("/a//"), "/a/");
   });
 
-  test("ends in one slash when asked for a folder", () => {
+  test("ends in one slash for a folder", () => {
     assert.equal(normalize_path("a", true), "/a/");
     assert.equal(normalize_path("/a/", true), "/a/");
   });
 
-  test("leaves dots, blanks and escapes alone", () => {
+  test("leaves dots, blanks and escapes unchanged", () => {
     assert.equal(normalize_path("../a b/%2f"), "/../a b/%2f");
   });
 
-  test("gives / for nothing and for /", () => {
+  test("returns / for nothing and for /", () => {
     for (const path of ["", "/"]) {
       assert.equal(normalize_path(path), "/");
       assert.equal(normalize_path(path, true), "/");
@@ -99,7 +99,7 @@ describe("normalize_path", () => {
 });
 
 describe("status_codes", () => {
-  test("names the phrase of each registered code", () => {
+  test("contains the phrase of each registered code", () => {
     assert.equal(status_codes[404], "Not Found");
     assert.equal(status_codes[431], "Request Header Fields Too Large");
     assert.equal(status_codes[599], undefined);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { writeFileAtomic } from "#core/util/write_file_atomic.ts";
 
-describe("a file that is written as a whole", () => {
+describe("a file that is written atomically", () => {
   let folder: string;
   let path: string;
   beforeEach(async () => {
@@ -14,7 +14,7 @@ describe("a file that is written as a whole", () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  test("has the new content, its mode, and nothing beside it", async () => {
+  test("has the new content and its mode, and no file is left next to it", async () => {
     await writeFile(path, "former and longer", { mode: 0o644 });
     await writeFileAtomic(path, "new", 0o600);
     assert.equal(await readFile(path, "utf8"), "new");
@@ -22,7 +22,7 @@ describe("a file that is written as a whole", () => {
     assert.deepEqual(await readdir(folder), ["kept"]);
   });
 
-  test("takes the place of a link, and leaves alone what that led to", async () => {
+  test("replaces a link, and not the target of the link", async () => {
     const other = join(folder, "other");
     await writeFile(other, "of somebody else");
     await symlink(other, path);
@@ -31,7 +31,7 @@ describe("a file that is written as a whole", () => {
     assert.equal(await readFile(other, "utf8"), "of somebody else");
   });
 
-  test("goes through no link at its draft, nor into a draft that others may read", async () => {
+  test("is not written through a link at its temporary path, nor into a temporary file that others may read", async () => {
     const other = join(folder, "other");
     const draft = `${path}.${process.pid}.new`;
     await writeFile(other, "of somebody else");
@@ -43,7 +43,7 @@ describe("a file that is written as a whole", () => {
     assert.equal((await stat(path)).mode & 0o777, 0o600);
   });
 
-  test("leaves no draft where it cannot be put in place", async () => {
+  test("leaves no temporary file if it cannot be renamed", async () => {
     await mkdir(path);
     await assert.rejects(writeFileAtomic(path, "new", 0o600));
     assert.deepEqual(await readdir(folder), ["kept"]);

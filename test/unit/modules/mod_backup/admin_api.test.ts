@@ -1,4 +1,4 @@
-/** Backups by the Admin API, and of modules that hold their data. */
+/** Backups through the Admin API, and of modules that provide data. */
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -10,8 +10,8 @@ import type { BackupLine, BackupState } from "#modules/mod_backup/types.ts";
 import { adminHost } from "#test/unit/modules/mod_http_admin/support.ts";
 import { contentsOf } from "./support.ts";
 
-/** A host with a module whose data waits until `go` is called. */
-async function held(t: TestContext, more: Partial<BackupItem> = {}) {
+/** Starts a host with a module whose data waits until `go` is called. */
+async function waitingHost(t: TestContext, more: Partial<BackupItem> = {}) {
   const calls: string[] = [];
   const reading = Promise.withResolvers<void>();
   const waiting = Promise.withResolvers<void>();
@@ -40,8 +40,8 @@ async function held(t: TestContext, more: Partial<BackupItem> = {}) {
   return { ...host, to, calls, reading: reading.promise, go: waiting.resolve };
 }
 
-/** The lines of the answer to a backup; `leave` breaks the connection. */
-function asked(socketPath: string, body: object) {
+/** Requests a backup and returns the lines of the response. `leave` breaks the connection. */
+function requestBackup(socketPath: string, body: object) {
   const headers = { "Content-Type": "application/json" };
   const sent = request({ socketPath, agent: false, method: "POST", path: "/admin/api/backup", headers });
   sent.end(JSON.stringify(body));
@@ -65,15 +65,15 @@ const stateOf = async ({ call }: { call: Awaited<ReturnType<typeof adminHost>>["
 
 async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   for (let looks = 0; !(await holds()); looks += 1) {
-    assert.ok(looks < 2000, "it never was so");
+    assert.ok(looks < 2000, "the expected state was not reached");
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 
-test("contains a module's data from a folder next to the data folder, and releases it at the end", async (t) => {
-  const host = await held(t);
+test("a backup contains a module's data from a folder next to the data folder, and releases it at the end", async (t) => {
+  const host = await waitingHost(t);
   host.go();
-  const last = (await asked(host.socket, { to: host.to }).lines).at(-1);
+  const last = (await requestBackup(host.socket, { to: host.to }).lines).at(-1);
   assert.ok(last !== undefined && "done" in last);
   assert.deepEqual(host.calls, ["held", "released"]);
   const repository = await openRepository(new FolderBackend(host.to));
@@ -84,9 +84,9 @@ test("contains a module's data from a folder next to the data folder, and releas
   assert.deepEqual((await stateOf(host)).done?.id, last.done.id);
 });
 
-test("it ends with its caller, and the data is released", async (t) => {
-  const host = await held(t);
-  const { leave } = asked(host.socket, { to: host.to });
+test("a backup ends with its caller, and the data is released", async (t) => {
+  const host = await waitingHost(t);
+  const { leave } = requestBackup(host.socket, { to: host.to });
   await host.reading;
   assert.match((await stateOf(host)).running?.by ?? "", /admin socket/);
   leave();
@@ -96,21 +96,21 @@ test("it ends with its caller, and the data is released", async (t) => {
   assert.equal((await stateOf(host)).failed?.reason, "it was cancelled");
 });
 
-test("detached, it goes on without the caller; another one is refused meanwhile", async (t) => {
-  const host = await held(t);
-  const { leave } = asked(host.socket, { to: host.to, detach: true });
+test("a detached backup continues without the caller, and another one is refused meanwhile", async (t) => {
+  const host = await waitingHost(t);
+  const { leave } = requestBackup(host.socket, { to: host.to, detach: true });
   await host.reading;
   const second = await host.call<{ error: { message: string } }>("POST", "/backup", { to: host.to });
   assert.equal(second.status, 409);
-  assert.match(second.value.error.message, /A backup is under way, since/);
+  assert.match(second.value.error.message, /A backup has been running since/);
   leave();
   host.go();
   await until(async () => (await stateOf(host)).done !== undefined);
 });
 
-test("it can be cancelled", async (t) => {
-  const host = await held(t);
-  const { lines } = asked(host.socket, { to: host.to });
+test("a backup can be cancelled", async (t) => {
+  const host = await waitingHost(t);
+  const { lines } = requestBackup(host.socket, { to: host.to });
   await host.reading;
   const cancelling = host.call<BackupState>("POST", "/backup/cancel", {});
   host.go();
@@ -120,28 +120,28 @@ test("it can be cancelled", async (t) => {
   assert.equal((await host.call("POST", "/backup/cancel", {})).status, 409);
 });
 
-test("fails with the name of a module that can take no snapshot", async (t) => {
-  const host = await held(t, { snapshot: () => Promise.reject(new Error("not today")) });
-  const lines = await asked(host.socket, { to: host.to }).lines;
-  assert.deepEqual(lines.slice(-1), [{ failed: "The data of the module keeper cannot be held: not today" }]);
+test("a backup fails with the name of a module that cannot take a snapshot", async (t) => {
+  const host = await waitingHost(t, { snapshot: () => Promise.reject(new Error("not today")) });
+  const lines = await requestBackup(host.socket, { to: host.to }).lines;
+  assert.deepEqual(lines.slice(-1), [{ failed: "The data of the module keeper cannot be backed up: not today" }]);
 });
 
-test("a data folder that is within a module's own is refused, and the data is released", async (t) => {
+test("a data folder inside a module's own folder is refused, and the data is released", async (t) => {
   const calls: string[] = [];
-  const host = await held(t, {
+  const host = await waitingHost(t, {
     snapshot: async () => ({ folders: { store: "/" }, files: [], release: () => calls.push("released") }),
   });
-  const [last] = (await asked(host.socket, { to: host.to }).lines).slice(-1);
-  assert.match(JSON.stringify(last), /The data folder .* is in \/, a module's own/);
+  const [last] = (await requestBackup(host.socket, { to: host.to }).lines).slice(-1);
+  assert.match(JSON.stringify(last), /The data folder .* is inside \/, which belongs to a module/);
   assert.deepEqual(calls, ["released"]);
 });
 
 test("only callers of the socket may choose another destination, and keep must be a number", async (t) => {
-  const host = await held(t);
+  const host = await waitingHost(t);
   const headers = { "content-type": "application/json", authorization: "Bearer of-the-port" };
-  const answer = await host.ask({ path: "/admin/api/backup", method: "POST", headers, body: `{"to":"/tmp/x"}` });
-  assert.equal(answer.status, 403);
-  assert.match(answer.body, /only from callers of the admin socket/);
+  const response = await host.ask({ path: "/admin/api/backup", method: "POST", headers, body: `{"to":"/tmp/x"}` });
+  assert.equal(response.status, 403);
+  assert.match(response.body, /only from callers of the admin socket/);
   assert.equal((await host.call("POST", "/backup", { to: host.to, keep: 0.5 })).status, 400);
   assert.deepEqual(host.calls, []);
 });

@@ -1,4 +1,4 @@
-/** Folders and object stores: what is written is there as a whole, or what was there before. */
+/** Folders and object stores: a write replaces the whole content, or changes nothing. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -36,32 +36,32 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-test("a file in a folder of backups is read up to the size of an object, whatever it is a link to", async () => {
-  const place = await mkdtemp(join(folder, "long-"));
-  await writeFile(join(place, "long"), "");
-  await truncate(join(place, "long"), MAX_OBJECT_BYTES + 1);
-  await symlink(join(place, "long"), join(place, "piece"));
+test("a file in a backup folder is read only up to the size of an object, even through a link", async () => {
+  const path = await mkdtemp(join(folder, "long-"));
+  await writeFile(join(path, "long"), "");
+  await truncate(join(path, "long"), MAX_OBJECT_BYTES + 1);
+  await symlink(join(path, "long"), join(path, "piece"));
   await assert.rejects(
-    new FolderBackend(place).read("piece"),
-    /piece is no object of a backup: it has more than \d+ bytes/,
+    new FolderBackend(path).read("piece"),
+    /piece is not an object of a backup: it has more than \d+ bytes/,
   );
 });
 
 test("a pipe in a folder of backups is reported by its path and never opened", {
   skip: process.platform === "win32" && "there are no pipes in folders",
 }, async () => {
-  const place = await mkdtemp(join(folder, "pipe-"));
-  execFileSync("mkfifo", [join(place, "piece")]);
-  await assert.rejects(new FolderBackend(place).read("piece"), /piece is not a regular file/);
-  assert.equal(await new FolderBackend(place).read("missing"), undefined);
+  const path = await mkdtemp(join(folder, "pipe-"));
+  execFileSync("mkfifo", [join(path, "piece")]);
+  await assert.rejects(new FolderBackend(path).read("piece"), /piece is not a regular file/);
+  assert.equal(await new FolderBackend(path).read("missing"), undefined);
 });
 
 const listed = async (backend: Backend, prefix: string) => (await Array.fromAsync(backend.list(prefix))).sort();
 
-/** What every place does. */
+/** The behaviour that every backend has. */
 function contract(name: string, make: () => Backend) {
   describe(name, () => {
-    test("objects come and go by their names", async () => {
+    test("objects are written, listed and removed by their names", async () => {
       const backend = make();
       assert.equal(await backend.read("a/b"), undefined);
       for (const each of ["a/b", "a/c/d", "a/c/e", "b/f", "top"]) await backend.write(each, Buffer.from(each));
@@ -86,7 +86,7 @@ function contract(name: string, make: () => Backend) {
       assert.deepEqual(made.sort(), [false, true]);
     });
 
-    test("a repository: a second backup, a check, a removal", async () => {
+    test("a repository supports a second backup, a check and a removal", async () => {
       const repository = await openRepository(make(), { make: true });
       const contents = [noise(2 * PIECE_BYTES + 5, 3), noise(5000, 4)];
       for (const content of contents) await snapshotOf(repository, [fileOf("a", content), fileOf("b", noise(10, 5))]);
@@ -116,8 +116,8 @@ test("only the owner can read the folder, and remains of interrupted writes are 
   assert.deepEqual((await readdir(path)).sort(), ["a"]);
 });
 
-describe("an object store that fails for the moment", () => {
-  test("is asked again: errors of the server, cut connections", async () => {
+describe("an object store that fails temporarily", () => {
+  test("is tried again after server errors and broken connections", async () => {
     const attempts = new Map<string, number>();
     server.before = (method, path) => {
       const name = `${method} ${path}`;
@@ -131,7 +131,7 @@ describe("an object store that fails for the moment", () => {
     assert.equal((await contentsOf(repository, id)).a, hashOf(content));
   });
 
-  test("recognizes its own lock after the response was lost", async () => {
+  test("recognizes the own lock after its response was lost", async () => {
     const backend = new ObjectStoreBackend(server.settings);
     let lost = false;
     server.before = (method) => {
@@ -144,18 +144,18 @@ describe("an object store that fails for the moment", () => {
     assert.equal(await backend.create("lock", Buffer.from("other")), false);
   });
 
-  test("that goes on failing ends the backup, and leaves the snapshots before it", async () => {
+  test("ends the backup if it keeps failing, and earlier snapshots stay", async () => {
     const repository = await openRepository(new ObjectStoreBackend(server.settings), { make: true });
     await snapshotOf(repository, [fileOf("a", noise(1000, 1))]);
     server.before = (method, path) => (method === "PUT" && path.includes("/objects/") ? 503 : undefined);
-    await assert.rejects(snapshotOf(repository, [fileOf("a", noise(9000, 2))]), /was answered 503 \(InternalError/);
+    await assert.rejects(snapshotOf(repository, [fileOf("a", noise(9000, 2))]), /failed with 503 \(InternalError/);
     server.before = () => undefined;
     assert.equal((await repository.snapshotIds()).length, 1);
     assert.deepEqual((await verify(repository)).faults, []);
   });
 });
 
-test("refusals of an object store name what to check, and are not tried again", async () => {
+test("refusals of an object store name what to check, and are not repeated", async () => {
   const { settings } = server;
   const wrong = new ObjectStoreBackend({ ...settings, credentials: { keyId: "TESTKEY", secret: "wrong" } });
   await assert.rejects(
@@ -164,20 +164,20 @@ test("refusals of an object store name what to check, and are not tried again", 
   );
   assert.equal(server.requests.length, 1);
   const none = new ObjectStoreBackend({ ...settings, bucket: "none" });
-  await assert.rejects(none.write("a", Buffer.from("x")), /NoSuchBucket.*make the bucket first/);
+  await assert.rejects(none.write("a", Buffer.from("x")), /NoSuchBucket.*create the bucket first/);
 });
 
 test("an endless response of an object store is abandoned, and its messages contain no terminal controls", async () => {
-  const answers: Readonly<Record<string, string>> = {
+  const responses: Readonly<Record<string, string>> = {
     list: "<Key>a</Key><NextContinuationToken>same</NextContinuationToken>",
     refuse: "<Code>No\u001b[2J</Code><Message>&#x1b;]0;x&#x7; &#x7fffffff;</Message>",
   };
   let fate = "";
-  let asked = 0;
+  let requests = 0;
   let sent = 0;
   const hostile = createServer((_, response) => {
-    asked += 1;
-    if (fate !== "long") return void response.writeHead(fate === "refuse" ? 403 : 200).end(answers[fate]);
+    requests += 1;
+    if (fate !== "long") return void response.writeHead(fate === "refuse" ? 403 : 200).end(responses[fate]);
     const more = () => {
       while (!response.destroyed && response.write(Buffer.alloc(1024 * 1024))) sent += 1;
     };
@@ -193,12 +193,12 @@ test("an endless response of an object store is abandoned, and its messages cont
   });
   try {
     fate = "list";
-    await assert.rejects(Array.fromAsync(backend.list("")), /one page of its list again and again/);
-    assert.equal(asked, 2);
+    await assert.rejects(Array.fromAsync(backend.list("")), /the same page of its list repeatedly/);
+    assert.equal(requests, 2);
     fate = "refuse";
     await assert.rejects(backend.read("a"), /403 \(No\\x1b\[2J: \\x1b\]0;x\\x07 \ufffd\)/);
     fate = "long";
-    await assert.rejects(backend.read("a"), /was answered more than 67108864 bytes/);
+    await assert.rejects(backend.read("a"), /sent a response of more than 67108864 bytes/);
     assert.ok(sent < 100);
   } finally {
     hostile.closeAllConnections();
@@ -206,7 +206,7 @@ test("an endless response of an object store is abandoned, and its messages cont
   }
 });
 
-test("a bucket that is missing is no empty backup", async () => {
+test("a missing bucket is an error and not an empty repository", async () => {
   const none = new ObjectStoreBackend({ ...server.settings, bucket: "none" });
   await assert.rejects(openRepository(none), /NoSuchBucket/);
 });
@@ -225,7 +225,7 @@ test("destinations are parsed from what people write", async () => {
   await assert.rejects(readSecret({ key_file: file }), /is empty: `openssl/);
 });
 
-test("a key file of another user is refused with whose it should be", async (t) => {
+test("a key file of another user is refused with the user that it must belong to", async (t) => {
   const file = join(folder, "foreign-key");
   await writeFile(file, "secret\n");
   await chmod(file, 0);

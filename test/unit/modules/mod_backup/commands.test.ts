@@ -1,4 +1,4 @@
-/** `modhost backup` and `modhost restore`, on a server that runs and on one that does not. */
+/** `modhost backup` and `modhost restore`, with and without a running server. */
 import assert from "node:assert/strict";
 import { chown, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -27,7 +27,7 @@ async function site(t: TestContext, config: object = {}, files: Readonly<Record<
   return { folder, run };
 }
 
-/** A server, and a folder from which commands find it. */
+/** Starts a server, and creates a folder from which commands find it. */
 async function served(t: TestContext, options: TestHostOptions = {}) {
   const running = await createTestHost({ ...options, config: { modules_enabled, ...options.config } });
   t.after(() => running.stop());
@@ -39,17 +39,17 @@ function json<T = BackupResult>({ code, stdout, stderr }: Ran): T {
   return JSON.parse(stdout) as T;
 }
 
-test("a server backs itself up: the record has who asked, and the snapshot what it keeps", async (t) => {
+test("a running server makes the backup: the record has the requester, and the snapshot the server's data", async (t) => {
   const { run, folder, data, logged } = await served(t);
   await writeFile(join(data, "notes.txt"), "one");
-  const place = join(folder, "backups");
+  const destination = join(folder, "backups");
   const first = json(await run("backup", "../backups", "--json"));
-  assert.equal(first.place, place);
+  assert.equal(first.place, destination);
   const second = json(await run("backup", "../backups", "--json", "--keep", "1"));
   assert.deepEqual(second.removed, [first.id]);
   const audit = (await readFile(join(data, "audit.jsonl"), "utf8")).trim().split("\n");
   const { by, what, result } = JSON.parse(audit.at(-1) ?? "") as Change;
-  assert.deepEqual([by, what, result], ["admin socket", `back up to ${place}`, "done"]);
+  assert.deepEqual([by, what, result], ["admin socket", `back up to ${destination}`, "done"]);
   const [listed] = json<{ id: string; version: string }[]>(await run("backup", "../backups", "--list", "--json"));
   assert.equal(listed?.id, second.id);
   json(await run("backup", "../backups", "--verify", "--json"));
@@ -63,7 +63,7 @@ test("a server backs itself up: the record has who asked, and the snapshot what 
   assert.deepEqual(logged("error"), []);
 });
 
-test("a folder that a server runs on is not replaced, even with --force", async (t) => {
+test("the folder of a running server is not replaced, even with --force", async (t) => {
   const { run, data } = await served(t);
   json(await run("backup", "../backups", "--json"));
   const refused = await run("restore", "../backups", "--to", data, "--force", "--json");
@@ -72,7 +72,7 @@ test("a folder that a server runs on is not replaced, even with --force", async 
   assert.ok((await readdir(data)).includes("admin.sock"));
 });
 
-test("without a server the command does it itself; the restored folder is laid out as the original", async (t) => {
+test("without a server the command makes the backup, and the restored folder has the layout of the original", async (t) => {
   const certificate = "secret/tls/host.pem";
   const { run, folder } = await site(
     t,
@@ -105,32 +105,32 @@ test("without a server the command does it itself; the restored folder is laid o
   assert.deepEqual(found, ["key", "c", "cert", "export default () => {}"]);
 });
 
-test("where http_admin is not loaded the command does not say that no server runs, as it finds none that does", async (t) => {
+test("without http_admin the command does not claim that no server runs, because it could not find one", async (t) => {
   const { run } = await site(t, { modules_enabled: ["backup"] });
   const { code, stderr } = await run("backup", "../backups", "--json");
   assert.equal(code, 0, stderr);
   assert.doesNotMatch(stderr, /no server runs/);
   assert.match(
     stderr,
-    /cannot be told without the module http_admin: if one does, add http_admin to its modules_enabled/,
+    /cannot find out whether a server runs on it without the module http_admin: if one runs, add http_admin to modules_enabled/,
   );
 });
 
-test("a backup is listed and restored without the config file that the command names, as that file may be what was lost", async (t) => {
+test("a backup is listed and restored although the named config file does not exist, because that file may have been lost", async (t) => {
   const { run, folder } = await site(t, {}, { "etc/data/a": "b" });
   const { id } = json(await run("backup", "../backups", "--json"));
   const lost = ["--config", "lost.yaml", "--json"];
   assert.equal(json<{ id: string }[]>(await run("backup", "../backups", "--list", ...lost))[0]?.id, id);
   const restored = await run("restore", "../backups", "--to", "../new", ...lost);
   json(restored);
-  assert.match(restored.stderr, /There is no config file .*lost\.yaml: options come from the environment alone/);
+  assert.match(restored.stderr, /There is no config file .*lost\.yaml: options come only from the environment/);
   assert.equal(await readFile(join(folder, "new/data/a"), "utf8"), "b");
   const { code, stderr } = await run("backup", "../backups", ...lost);
   assert.equal(code, 1);
   assert.match(stderr, /There is no config file .*lost\.yaml: name an existing file/);
 });
 
-test("a data folder that is elsewhere is named by the line that starts the restored host", async (t) => {
+test("the line that starts a restored host names a data folder that was outside of the config folder", async (t) => {
   const { run, folder } = await site(t, { data_path: "../var" }, { "var/a": "b" });
   json(await run("backup", "../backups", "--json"));
   const { start, to } = json<{ start: string; to: string }>(
@@ -140,7 +140,7 @@ test("a data folder that is elsewhere is named by the line that starts the resto
   assert.equal(await readFile(join(folder, "new/data/a"), "utf8"), "b");
 });
 
-test("a damaged object: --verify ends with 1 and names it, and a restore makes no folder", async (t) => {
+test("a damaged object makes --verify exit with 1 and name it, and a restore creates no folder", async (t) => {
   const { run, folder } = await site(t, {}, { "etc/data/a": "b" });
   json(await run("backup", "../backups", "--json"));
   const objects = join(folder, "backups", "objects");
@@ -160,7 +160,7 @@ test("a damaged object: --verify ends with 1 and names it, and a restore makes n
   json(await run("restore", "../backups", "--to", "../new", "--json"));
 });
 
-test("a key file encrypts it, and opens it", async (t) => {
+test("a key file encrypts the backup, and is needed to restore it", async (t) => {
   const { run, folder } = await site(t, {}, { key: "a key\n", "etc/data/a": "plain text" });
   json(await run("backup", "../backups", "--key-file", "../key", "--json"));
   const refused = await run("restore", "../backups", "--to", "../new", "--json");
@@ -169,12 +169,12 @@ test("a key file encrypts it, and opens it", async (t) => {
   assert.equal(await readFile(join(folder, "new/data/a"), "utf8"), "plain text");
 });
 
-test("wrong calls end with 2, and what cannot be with 1; both say why", async (t) => {
+test("wrong calls exit with 2, and impossible ones with 1, each with a reason", async (t) => {
   const { run } = await site(t);
   const cases: readonly (readonly [number, RegExp, ...string[]])[] = [
     [2, /--keep takes a whole number from 1 on, not 0/, "backup", "x", "--keep", "0"],
-    [2, /One place is named/, "backup", "x", "y"],
-    [2, /Either --list or --verify/, "backup", "x", "--list", "--verify"],
+    [2, /Name one destination/, "backup", "x", "y"],
+    [2, /Give either --list or --verify/, "backup", "x", "--list", "--verify"],
     [2, /--repair goes with --verify/, "backup", "x", "--repair"],
     [2, /restore needs --to FOLDER/, "restore", "x"],
     [1, /set the option backup_to/, "backup"],
@@ -191,29 +191,29 @@ test("wrong calls end with 2, and what cannot be with 1; both say why", async (t
   assert.match(unknown.stderr, /There is no snapshot x in .*--list shows all/);
 });
 
-test("a server that ends in the midst is named, and so is what it refuses", async (t) => {
+test("a server that ends during a backup causes an error, and so does its refusal", async (t) => {
   const { run, folder } = await site(t);
-  let answer = [200, `{"progress":{"files":1,"bytes":1,"added":1,"total":2}}\n{"pro`] as const as readonly [
+  let sent = [200, `{"progress":{"files":1,"bytes":1,"added":1,"total":2}}\n{"pro`] as const as readonly [
     number,
     string,
   ];
   const server = createServer((request, response) => {
     request.resume();
     if (request.method === "GET") response.end(`{"modules":[{"name":"backup","status":"loaded"}]}`);
-    else response.writeHead(answer[0]).write(answer[1], () => response.destroy());
+    else response.writeHead(sent[0]).write(sent[1], () => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(join(folder, "other.sock"), resolve));
   t.after(() => server.close());
   const broken = await run("backup", "../backups", "--socket", "../other.sock");
   assert.deepEqual([broken.code, broken.stdout], [1, ""]);
   assert.match(broken.stderr, /The server ended before the backup did/);
-  answer = [409, `{"error":{"code":"conflict","message":"A backup is under way"}}\n`];
+  sent = [409, `{"error":{"code":"conflict","message":"A backup is under way"}}\n`];
   const refused = await run("backup", "../backups", "--socket", "../other.sock");
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /A backup is under way/);
 });
 
-test("the data of another user is not touched", { skip: process.getuid?.() !== 0 }, async (t) => {
+test("the data of another user is not changed", { skip: process.getuid?.() !== 0 }, async (t) => {
   const { run, folder } = await site(t, {}, { "etc/data/a": "b" });
   await chown(join(folder, "etc/data"), 12_345, 12_345);
   const { code, stderr } = await run("backup", "../backups");
@@ -221,11 +221,11 @@ test("the data of another user is not touched", { skip: process.getuid?.() !== 0
   assert.match(stderr, /belongs to another user: .* sudo -u '#12345'/);
 });
 
-test("where the module is not enabled, the command says so", async (t) => {
+test("if the module is not enabled, the command says so", async (t) => {
   const { run } = await site(t, { modules_enabled: [] });
   const { code, stderr } = await run("backup", "../backups");
   assert.equal(code, 1);
-  assert.match(stderr, /The module backup is not loaded: see that it is among modules_enabled/);
+  assert.match(stderr, /The module backup is not loaded: add it to modules_enabled/);
   const server = await served(t, { config: { modules_enabled: ["http_admin"] } });
   assert.match((await server.run("backup", "../backups")).stderr, /The module backup is not loaded/);
 });

@@ -1,6 +1,6 @@
 /**
- * A host that is written to is backed up; what is restored of it has all that was answered before,
- * and fits together.
+ * A host is backed up while it is being changed. The restored host has everything that was
+ * confirmed before, and is consistent.
  */
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
@@ -27,25 +27,25 @@ before(async () => {
 });
 after(() => host?.stop());
 
-const place = () => join(host.folder, "backups");
+const destination = () => join(host.folder, "backups");
 const backUp = (more = {}): Promise<BackupResult> =>
-  host.host.exports<BackupModule>("backup").run({ to: place(), ...more }, { signal, progress });
+  host.host.exports<BackupModule>("backup").run({ to: destination(), ...more }, { signal, progress });
 
-/** A file of the host's own, of some pieces. */
+/** A file of the host that consists of several pieces. */
 const large = noise(9_000_001, 12);
 
-/** What was answered, and must be in a backup that begins later. */
-interface Answered {
+/** Content that was confirmed, and must be in a backup that begins later. */
+interface Confirmed {
   readonly pins: Map<string, string>;
   readonly files: Map<string, string>;
 }
 
 const contentOf = async (reading: AsyncIterable<Uint8Array>) => hashOf(Buffer.concat(await Array.fromAsync(reading)));
 
-async function write(round: number, { pins, files }: Answered): Promise<void> {
-  const kept = noise(70_000, round + 1);
-  const { cid } = await node.add(kept, { chunker: "size-10000" });
-  pins.set(cid.toString(), hashOf(kept));
+async function write(round: number, { pins, files }: Confirmed): Promise<void> {
+  const pinned = noise(70_000, round + 1);
+  const { cid } = await node.add(pinned, { chunker: "size-10000" });
+  pins.set(cid.toString(), hashOf(pinned));
   await node.add(noise(30_000, round + 5000), { pin: false });
   const path = `/dir/${round % 5}`;
   const content = noise(20_000, round + 9000);
@@ -60,10 +60,10 @@ async function write(round: number, { pins, files }: Answered): Promise<void> {
   }
 }
 
-/** Opens what was restored, and compares it. */
-async function check(id: string, expected: Answered): Promise<void> {
+/** Opens the restored host, and compares it. */
+async function check(id: string, expected: Confirmed): Promise<void> {
   const to = join(host.folder, `restored-${id}`);
-  const repository = await openRepository(new FolderBackend(place()));
+  const repository = await openRepository(new FolderBackend(destination()));
   await restore(repository, await repository.snapshot(id), { to, signal, progress });
   await using copy: Node = await createNode({ repo: join(to, "data", "repo"), offline: true });
   for await (const { msg } of copy.repo.verify()) assert.ok(!msg.startsWith("block "), msg);
@@ -75,54 +75,57 @@ async function check(id: string, expected: Answered): Promise<void> {
   assert.equal((await copy.id()).id.toString(), (await node.id()).id.toString());
 }
 
-test("while blocks, pins and files come and go, and garbage is collected and compacted", async () => {
-  const answered: Answered = { pins: new Map(), files: new Map() };
+test("a backup is complete while blocks, pins and files are added and removed, and garbage is collected", async () => {
+  const confirmed: Confirmed = { pins: new Map(), files: new Map() };
   await node.key.gen("second");
   await writeFile(join(host.folder, "notes.txt"), "of the host");
   await writeFile(join(host.folder, "large.bin"), large);
-  for (let round = 0; round < 10; round += 1) await write(round, answered);
+  for (let round = 0; round < 10; round += 1) await write(round, confirmed);
   let isOver = false;
   const writing = (async () => {
-    for (let round = 10; !isOver; round += 1) await write(round, answered);
+    for (let round = 10; !isOver; round += 1) await write(round, confirmed);
   })();
-  const results: { readonly result: BackupResult; readonly expected: Answered }[] = [];
+  const results: { readonly result: BackupResult; readonly expected: Confirmed }[] = [];
   for (let backup = 0; backup < 3; backup += 1) {
-    const before = { pins: new Map(answered.pins), files: new Map(answered.files) };
+    const before = { pins: new Map(confirmed.pins), files: new Map(confirmed.files) };
     const result = await backUp();
-    // What was removed or changed while it ran may be in it or not.
-    for (const cid of before.pins.keys()) if (!answered.pins.has(cid)) before.pins.delete(cid);
-    for (const [path, hash] of before.files) if (answered.files.get(path) !== hash) before.files.delete(path);
+    // Content that was removed or changed during the backup may be in it or not.
+    for (const cid of before.pins.keys()) if (!confirmed.pins.has(cid)) before.pins.delete(cid);
+    for (const [path, hash] of before.files) if (confirmed.files.get(path) !== hash) before.files.delete(path);
     results.push({ result, expected: before });
   }
   isOver = true;
   await writing;
   for (const { result, expected } of results) await check(result.id, expected);
-  const { faults } = await verify(await openRepository(new FolderBackend(place())));
+  const { faults } = await verify(await openRepository(new FolderBackend(destination())));
   assert.deepEqual(faults, []);
 });
 
-test("a backup of what has not changed writes next to nothing, and only so many stay", async () => {
+test("a backup of unchanged data writes almost nothing, and only the requested number of snapshots stays", async () => {
   await backUp();
   const { added, bytes, removed } = await backUp({ keep: 2 });
   assert.ok(added < bytes / 5, `${added} of ${bytes} bytes were new`);
   assert.ok(removed.length > 0);
-  const repository = await openRepository(new FolderBackend(place()));
+  const repository = await openRepository(new FolderBackend(destination()));
   assert.equal((await repository.snapshotIds()).length, 2);
 });
 
-test("a backup beside another one is refused; one that is cancelled leaves the snapshots before it", async () => {
+test("a second backup at the same time is refused, and a cancelled one leaves the earlier snapshots", async () => {
   const stop = new AbortController();
   const backup = host.host.exports<BackupModule>("backup");
-  const first = backup.run({ to: place() }, { signal: stop.signal, progress: () => stop.abort(new Error("enough")) });
-  await assert.rejects(backUp(), /is under way/);
+  const first = backup.run(
+    { to: destination() },
+    { signal: stop.signal, progress: () => stop.abort(new Error("enough")) },
+  );
+  await assert.rejects(backUp(), /has been running since/);
   await assert.rejects(first, /enough/);
-  assert.deepEqual((await verify(await openRepository(new FolderBackend(place())))).faults, []);
+  assert.deepEqual((await verify(await openRepository(new FolderBackend(destination())))).faults, []);
   await backUp();
 });
 
-test("the backup holds the host's own files, and not itself", async () => {
+test("a backup contains the host's own files, and not itself", async () => {
   const { id } = await backUp();
-  const repository = await openRepository(new FolderBackend(place()));
+  const repository = await openRepository(new FolderBackend(destination()));
   const snapshot = await repository.snapshot(id);
   const to = join(host.folder, "own");
   await restore(repository, snapshot, { to, signal, progress });

@@ -1,5 +1,5 @@
 /**
- * An object store in this process, as far as backups use one: signed requests, lists by pages,
+ * An object store in this process, with what backups use of it: signed requests, paged lists,
  * conditions, failures.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -8,7 +8,7 @@ import { hashOf, signedHeaders } from "#modules/mod_backup/backends/signature.ts
 
 const credentials = { keyId: "TESTKEY", secret: "a-secret-for-tests" };
 const region = "eu-test-1";
-/** Keys on a page. */
+/** Number of keys on a page. */
 const PAGE = 3;
 
 export class ObjectStoreServer {
@@ -16,11 +16,11 @@ export class ObjectStoreServer {
   /** Method and path of each request. */
   readonly requests: string[] = [];
   /**
-   * What is done with a request before it is looked at: a status answers it, `cut` breaks the
+   * Called with each request first. A returned status is the response, and `cut` breaks the
    * connection.
    */
   before: (method: string, path: string) => number | "cut" | undefined = () => undefined;
-  readonly #server = createServer((request, response) => void this.#answer(request, response));
+  readonly #server = createServer((request, response) => void this.#respond(request, response));
 
   static async start(): Promise<ObjectStoreServer> {
     const started = new ObjectStoreServer();
@@ -39,14 +39,14 @@ export class ObjectStoreServer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "", url = "" } = request;
     const body = Buffer.concat(await request.toArray());
-    const place = new URL(url, `http://${request.headers.host}`);
-    this.requests.push(`${method} ${place.pathname}`);
-    const fate = this.before(method, place.pathname);
+    const target = new URL(url, `http://${request.headers.host}`);
+    this.requests.push(`${method} ${target.pathname}`);
+    const fate = this.before(method, target.pathname);
     if (fate === "cut") return void request.socket.destroy();
-    const [status, text] = fate === undefined ? this.#do(request, place, body) : [fate, fault("InternalError")];
+    const [status, text] = fate === undefined ? this.#do(request, target, body) : [fate, fault("InternalError")];
     response.writeHead(status).end(text);
   }
 

@@ -1,5 +1,5 @@
 /**
- * What a repository keeps, what a second backup writes, and what is found when something of it is
+ * The content of a repository, what a second backup writes, and what is found when something is
  * lost.
  */
 import assert from "node:assert/strict";
@@ -17,7 +17,7 @@ async function opened(secret?: Uint8Array) {
 
 const big = noise(2.5 * PIECE_BYTES);
 
-test("everything that was backed up can be read again: large, small and empty files, and folders", async () => {
+test("everything that was backed up can be read: large, small and empty files, and folders", async () => {
   const { repository } = await opened();
   const small = Array.from({ length: 30 }, (_, at) => fileOf(`small/${at}`, noise(1000 + at, at + 2)));
   const snapshot = await snapshotOf(repository, [
@@ -34,7 +34,7 @@ test("everything that was backed up can be read again: large, small and empty fi
   assert.deepEqual([snapshot.files, snapshot.bytes], [32, big.length + 30 * 1000 + 435]);
 });
 
-test("a reader may use its memory again for each piece that it gives", async () => {
+test("a reader may reuse its memory for each piece", async () => {
   const { repository } = await opened();
   const buffer = Buffer.alloc(1_000_003);
   async function* read(from: number) {
@@ -47,7 +47,7 @@ test("a reader may use its memory again for each piece that it gives", async () 
   assert.equal((await contentsOf(repository, id)).big, hashOf(big));
 });
 
-test("a second backup reads and writes only what is new", async () => {
+test("a second backup reads and writes only new data", async () => {
   const { backend, repository } = await opened();
   const grown = Buffer.concat([big, noise(1000, 5)]);
   await snapshotOf(repository, [fileOf("same", big.subarray(1), { state: "1" }), fileOf("log", big, { growing: "a" })]);
@@ -61,7 +61,7 @@ test("a second backup reads and writes only what is new", async () => {
   assert.equal((await contentsOf(repository, second.id)).log, hashOf(grown));
 });
 
-test("a file that grew is read again completely when its beginning has changed", async () => {
+test("a file that has grown is read again completely if its beginning has changed", async () => {
   const { repository } = await opened();
   await snapshotOf(repository, [fileOf("log", big, { growing: "a" })]);
   const other = noise(3 * PIECE_BYTES, 77);
@@ -69,7 +69,7 @@ test("a file that grew is read again completely when its beginning has changed",
   assert.equal((await contentsOf(repository, id)).log, hashOf(other));
 });
 
-test("after a change in a text file only the lines around it are written", async () => {
+test("after a change in a text file, only the lines around it are written", async () => {
   const { repository } = await opened();
   const lines = (from: number) =>
     Buffer.from(Array.from({ length: 20_000 }, (_, at) => `${hashOf(String(at + from))}\n`).join(""));
@@ -79,7 +79,7 @@ test("after a change in a text file only the lines around it are written", async
   assert.ok(added < first.added / 4, `${added} of ${first.added} bytes`);
 });
 
-test("the snapshot comes last, and a backup that breaks off leaves none", async () => {
+test("the snapshot is written last, and an interrupted backup leaves none", async () => {
   const { backend, repository } = await opened();
   await snapshotOf(repository, [fileOf("a", big)]);
   assert.match(backend.written.at(-1) ?? "", /^snapshots\//);
@@ -94,7 +94,7 @@ test("the snapshot comes last, and a backup that breaks off leaves none", async 
   assert.ok(!backend.objects.has("lock"));
 });
 
-test("an abort ends it, and it goes on from there the next time", async () => {
+test("an abort ends a backup, and the next one reuses what was written", async () => {
   const { backend, repository } = await opened();
   const stop = new AbortController();
   backend.before = (name) => {
@@ -128,27 +128,27 @@ test("missing and damaged objects are found with the snapshots that need them, a
   assert.deepEqual((await verify(repository)).faults, []);
 });
 
-test("an object is asked for by its hash alone, and by no path that a changed snapshot has in its place", async () => {
+test("an object is read by its hash only, and not by a path in a manipulated snapshot", async () => {
   const { backend, repository } = await opened();
-  const asked: string[] = [];
+  const names: string[] = [];
   const { read } = backend;
   backend.read = (name) => {
-    asked.push(name);
+    names.push(name);
     return read.call(backend, name);
   };
   await assert.rejects(repository.readObject("../../../etc/passwd"), /is not the name of an object/);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(names, []);
 });
 
-test("a snapshot whose text was changed is no snapshot", async () => {
+test("a snapshot whose text was changed is refused", async () => {
   const { backend, repository } = await opened();
   const { id } = await snapshotOf(repository, [fileOf("a", Buffer.from("x"))]);
   const name = `snapshots/${id}`;
   backend.objects.set(name, Buffer.from(String(backend.objects.get(name)).replace('"files":1', '"files":2')));
-  await assert.rejects(repository.snapshot(id), /is damaged: its hash is another one/);
+  await assert.rejects(repository.snapshot(id), /is damaged: its hash is different/);
 });
 
-test("old snapshots go with what they alone used, and with what nobody uses", async () => {
+test("old snapshots are removed with the objects that nothing else uses", async () => {
   const { backend, repository } = await opened();
   const versions = [noise(PIECE_BYTES, 1), noise(PIECE_BYTES, 2), noise(PIECE_BYTES, 3)];
   for (const content of versions) await snapshotOf(repository, [fileOf("a", content), fileOf("b", big)]);
@@ -162,7 +162,7 @@ test("old snapshots go with what they alone used, and with what nobody uses", as
   assert.deepEqual((await verify(repository)).faults, []);
 });
 
-test("nothing is removed while a snapshot that stays cannot be read", async () => {
+test("nothing is removed while a remaining snapshot cannot be read", async () => {
   const { backend, repository } = await opened();
   for (const seed of [1, 2]) await snapshotOf(repository, [fileOf("a", noise(1000, seed))]);
   const [, latest = ""] = await repository.snapshotIds();
@@ -170,13 +170,13 @@ test("nothing is removed while a snapshot that stays cannot be read", async () =
   const before = backend.names();
   await assert.rejects(prune(repository, 1), /is damaged/);
   assert.deepEqual(backend.names(), before);
-  // A repair takes it away, and then the one before it is the latest.
+  // A repair removes it, and the previous one is then the latest.
   assert.equal((await verify(repository, { repair: true })).faults.length, 1);
   assert.deepEqual((await prune(repository, 1)).snapshots, []);
   assert.equal((await repository.snapshotIds()).length, 1);
 });
 
-test("one writer at a time; the lock of a process that is gone holds nobody up", async () => {
+test("only one writer is allowed at a time, and the lock of an ended process delays nobody", async () => {
   const { backend, repository } = await opened();
   const holder = (pid: number, at: Date, machine: string) =>
     backend.objects.set("lock", Buffer.from(JSON.stringify({ id: "x", machine, pid, at: at.toISOString() })));
@@ -188,12 +188,12 @@ test("one writer at a time; the lock of a process that is gone holds nobody up",
   const { hostname } = await import("node:os");
   holder(2 ** 22 + 1, new Date(), hostname());
   await snapshotOf(repository, []);
-  // A process in a container may have the number of the one before it.
+  // In a container, the process may have the same number as the previous one.
   holder(process.pid, new Date(), hostname());
   await snapshotOf(repository, []);
 });
 
-test("a writer whose lock was taken over finishes nothing", async () => {
+test("a writer whose lock was taken over completes nothing", async () => {
   const { backend, repository } = await opened();
   backend.before = (name) => {
     if (name.startsWith("objects/")) backend.objects.set("lock", Buffer.from('{"id":"other"}'));
@@ -203,7 +203,7 @@ test("a writer whose lock was taken over finishes nothing", async () => {
   assert.ok(backend.objects.has("lock"), "the lock of the other one stays");
 });
 
-test("an encrypted repository says nothing of its content, and opens by its key alone", async () => {
+test("an encrypted repository reveals nothing of its content, and needs its key", async () => {
   const secret = Buffer.from("correct horse");
   const { backend, repository } = await opened(secret);
   const text = Buffer.from("a secret that is easily found");
@@ -214,14 +214,14 @@ test("an encrypted repository says nothing of its content, and opens by its key 
   }
   const again = await openRepository(backend, { secret });
   assert.equal((await contentsOf(again, id)).b, hashOf(big));
-  await assert.rejects(openRepository(backend, { secret: Buffer.from("wrong") }), /encrypted by another key/);
+  await assert.rejects(openRepository(backend, { secret: Buffer.from("wrong") }), /encrypted with a different key/);
   await assert.rejects(openRepository(backend), /is encrypted: name the file of its key/);
   const [one = "", other = ""] = backend.names();
   backend.objects.set(one, backend.objects.get(other) ?? Buffer.alloc(0));
   assert.equal((await verify(again)).faults.length, 1);
 });
 
-test("two writers that create an encrypted repository at once open the same one", async () => {
+test("two writers that create an encrypted repository at the same time open the same one", async () => {
   const backend = new MemoryBackend();
   const secret = Buffer.from("key");
   const opening = [1, 2].map(() => openRepository(backend, { secret, make: true }));
@@ -229,7 +229,7 @@ test("two writers that create an encrypted repository at once open the same one"
   assert.equal(one?.seal.hash(big), other?.seal.hash(big));
 });
 
-test("the failure of the work is reported even when the lock cannot be removed", async () => {
+test("the failure of the work is reported even if the lock cannot be removed", async () => {
   const { backend, repository } = await opened();
   backend.before = () => {
     backend.read = () => Promise.reject(new Error("no connection"));
@@ -249,7 +249,7 @@ test("a destination with other files or of a later version is refused", async ()
   await assert.rejects(openRepository(plain, { secret: Buffer.from("key") }), /is not encrypted/);
 });
 
-test("a lock that names nobody keeps nobody out", async () => {
+test("a lock without a holder stops nobody", async () => {
   for (const text of ["null", "{}", "", "[1]"]) {
     const backend = new MemoryBackend();
     const repository = await openRepository(backend, { make: true });

@@ -1,4 +1,4 @@
-/** A restore makes a whole folder or none. */
+/** A restore creates a complete folder or none. */
 import assert from "node:assert/strict";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ async function backedUp(more: readonly ReturnType<typeof fileOf>[] = []) {
   return { backend, repository, snapshot: await snapshotOf(repository, files) };
 }
 
-test("files, folders and their permissions are as they were", async () => {
+test("restored files, folders and permissions are the same as the originals", async () => {
   const { repository, snapshot } = await backedUp();
   const to = target();
   const restored = await restore(repository, snapshot, { to, signal, progress });
@@ -50,19 +50,19 @@ test("files, folders and their permissions are as they were", async () => {
   assert.deepEqual(await readdir(to), ["data"]);
 });
 
-test("a folder that has something stays, unless it is to be replaced: then it has another name", async () => {
+test("a folder with content stays, unless it is replaced: then it is renamed", async () => {
   const { repository, snapshot } = await backedUp();
   const to = target();
   await mkdir(to);
   await writeFile(join(to, "mine"), "x");
   await assert.rejects(restore(repository, snapshot, { to, signal, progress }), /is not empty: name a new folder/);
   assert.deepEqual(await readdir(to), ["mine"]);
-  const { previous: former = "" } = await restore(repository, snapshot, { to, force: true, signal, progress });
-  assert.deepEqual(await readdir(former), ["mine"]);
+  const { previous: renamed = "" } = await restore(repository, snapshot, { to, force: true, signal, progress });
+  assert.deepEqual(await readdir(renamed), ["mine"]);
   assert.deepEqual(await readdir(to), ["data"]);
 });
 
-test("an empty folder is taken", async () => {
+test("an empty folder is accepted as the target", async () => {
   const { repository, snapshot } = await backedUp();
   const to = target();
   await mkdir(to);
@@ -70,7 +70,7 @@ test("an empty folder is taken", async () => {
   assert.deepEqual(await readdir(to), ["data"]);
 });
 
-test("damaged data and an abort leave nothing in the target, and the next call begins again", async () => {
+test("damaged data and an abort leave nothing in the target, and the next call starts again", async () => {
   const { backend, repository, snapshot } = await backedUp();
   const [name = ""] = backend.names();
   const whole = backend.objects.get(name) ?? Buffer.alloc(0);
@@ -87,18 +87,18 @@ test("damaged data and an abort leave nothing in the target, and the next call b
   assert.deepEqual(await readdir(to), ["data"]);
 });
 
-test("a stranger's folder next to the target is not used as a draft", async () => {
+test("a folder of another origin next to the target is not used as a draft", async () => {
   const { repository, snapshot } = await backedUp();
   const to = target();
   await mkdir(`${to}.restoring`);
   await writeFile(join(`${to}.restoring`, "mine"), "x");
   await assert.rejects(
     restore(repository, snapshot, { to, signal, progress }),
-    /is in the way, and is not of a restore/,
+    /already exists, and does not come from a restore/,
   );
 });
 
-test("a place in a folder that the user may not write in is refused with what is needed", async (t) => {
+test("a target in a folder that the user may not write to is refused with the reason", async (t) => {
   const { repository, snapshot } = await backedUp();
   const closed = target();
   await mkdir(closed);
@@ -113,18 +113,21 @@ test("a place in a folder that the user may not write in is refused with what is
   }
   await assert.rejects(
     restore(repository, snapshot, { to: join(closed, "new"), signal, progress }),
-    /new\.restoring cannot be made in .* \(EACCES\): .* a folder that this user may write in/,
+    /Cannot create new\.restoring in .* \(EACCES\): .* a folder that this user may write to/,
   );
 });
 
 test("a path that leads out of the folder is refused", async () => {
   for (const path of ["../out", "a/../../out", "/etc/passwd", "a//b"]) {
     const { repository, snapshot } = await backedUp([fileOf(path, Buffer.from("x"))]);
-    await assert.rejects(restore(repository, snapshot, { to: target(), signal, progress }), /which leads elsewhere/);
+    await assert.rejects(
+      restore(repository, snapshot, { to: target(), signal, progress }),
+      /which leads out of the folder/,
+    );
   }
 });
 
-test("nobody gets a program from a snapshot that runs as its owner", async () => {
+test("a restored program does not run as its owner", async () => {
   const { repository, snapshot } = await backedUp();
   const entry = (path: string, mode: number) =>
     `${JSON.stringify({ folder: "data", path, mode, size: 0, pieces: [] })}\n`;
@@ -137,7 +140,7 @@ test("nobody gets a program from a snapshot that runs as its owner", async () =>
   assert.equal((await stat(join(to, "data/shared"))).mode & 0o7777, 0o777);
 });
 
-test("a snapshot that tells of fewer bytes than it has fills no disk", async () => {
+test("a snapshot that states fewer bytes than it has cannot fill the disk", async () => {
   const { repository, snapshot } = await backedUp();
   let most = 0;
   const lying = { ...snapshot, bytes: 100 };
@@ -155,7 +158,7 @@ test("the root of the file system is never replaced", async () => {
   await assert.rejects(stat("/.restoring"), /ENOENT/);
 });
 
-test("a snapshot that no backup writes is damaged, and its texts steer no terminal", async () => {
+test("an invalid snapshot counts as damaged, and its texts cannot control a terminal", async () => {
   const { repository, snapshot: whole } = await backedUp();
   const { id: _, ...facts } = whole;
   const read = async (more: object) =>
@@ -173,7 +176,7 @@ test("a snapshot that no backup writes is damaged, and its texts steer no termin
     { list: null },
     { format: "1" },
   ];
-  for (const more of wrong) await assert.rejects(read(more), /is not what a backup writes/, JSON.stringify(more));
+  for (const more of wrong) await assert.rejects(read(more), /is not a valid snapshot/, JSON.stringify(more));
   const { machine, notes } = await read({ machine: "a\u001b[2Jb", notes: ["\u001b]0;x\u0007"] });
   assert.deepEqual([machine, notes], ["a\\x1b[2Jb", ["\\x1b]0;x\\x07"]]);
 });

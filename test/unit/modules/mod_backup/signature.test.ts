@@ -1,4 +1,4 @@
-/** Signature Version 4, by the examples that its specification and its public test suite give. */
+/** Signature Version 4, with the examples of its specification and its public test suite. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hashOf, type SignedRequest, signedHeaders } from "#modules/mod_backup/backends/signature.ts";
@@ -15,12 +15,12 @@ const s3 = (request: Partial<SignedRequest> & Pick<SignedRequest, "url">) =>
 
 const bucket = "https://examplebucket.s3.amazonaws.com";
 
-test("an object, with a range", () => {
+test("the signature of an object, with a range, is that of the specification", () => {
   const signature = s3({ url: new URL(`${bucket}/test.txt`), headers: { Range: "bytes=0-9" } });
   assert.equal(signature, "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41");
 });
 
-test("an upload, with a character that is encoded and headers of its own", () => {
+test("the signature of an upload, with an encoded character and additional headers, is that of the specification", () => {
   const signature = s3({
     method: "PUT",
     url: new URL(`${bucket}/test%24file.text`),
@@ -30,17 +30,17 @@ test("an upload, with a character that is encoded and headers of its own", () =>
   assert.equal(signature, "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd");
 });
 
-test("a query whose parameter has no value", () => {
+test("the signature of a query whose parameter has no value is that of the specification", () => {
   const signature = s3({ url: new URL(`${bucket}/?lifecycle`) });
   assert.equal(signature, "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543");
 });
 
-test("a list with parameters", () => {
+test("the signature of a list with parameters is that of the specification", () => {
   const signature = s3({ url: new URL(`${bucket}/?max-keys=2&prefix=J`) });
   assert.equal(signature, "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
 });
 
-test("another service: get-vanilla of the test suite", () => {
+test("the signature for another service is that of get-vanilla in the test suite", () => {
   const request: SignedRequest = {
     method: "GET",
     url: new URL("https://example.amazonaws.com/"),

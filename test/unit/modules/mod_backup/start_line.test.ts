@@ -89,7 +89,7 @@ for (const [name, config, more] of [
   ["not named at all", () => ({})],
   ["absolute, below the config file", (folder: string) => ({ data_path: join(folder, "etc/data") })],
   ["absolute, elsewhere", (folder: string) => ({ data_path: join(folder, "var") }), { data: "var" }],
-  ["beside the folder of the config file", () => ({ data_path: "../var" }), { data: "var" }],
+  ["next to the folder of the config file", () => ({ data_path: "../var" }), { data: "var" }],
   ["back into the folder of the config file by ..", () => ({ data_path: "../etc/data" })],
   [
     "named by a program",
@@ -104,7 +104,7 @@ for (const [name, config, more] of [
     { file: "modhost.config.yaml" },
   ],
 ] as const) {
-  test(`data ${name} are those that were restored`, async (t) => {
+  test(`the data folder is the restored one if data_path is ${name}`, async (t) => {
     const { folder, restore } = await backedUp(t, config, more);
     const { start, to } = await restore();
     const found = (await configBy(start)).value("data_path") as string;

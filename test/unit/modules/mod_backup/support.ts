@@ -1,4 +1,4 @@
-/** Places and files for tests of backups. */
+/** Backends and files for tests of backups. */
 
 import type { BackupFile } from "#core/types.ts";
 import type { Backend } from "#modules/mod_backup/backends/backend.ts";
@@ -7,7 +7,7 @@ import type { SnapshotFacts } from "#modules/mod_backup/repository/format.ts";
 import type { Repository } from "#modules/mod_backup/repository/repository.ts";
 import { writeSnapshot } from "#modules/mod_backup/repository/write.ts";
 
-/** A place in memory, which tells what was written and can be damaged. */
+/** A backend in memory, which records what was written and can be damaged. */
 export class MemoryBackend implements Backend {
   readonly name = "memory";
   readonly objects = new Map<string, Buffer>();
@@ -43,13 +43,13 @@ export class MemoryBackend implements Backend {
     for (const name of [...this.objects.keys()]) if (name.startsWith(prefix)) yield name;
   }
 
-  /** Names of objects. */
+  /** Returns the names of objects. */
   names(): string[] {
     return [...this.objects.keys()].filter((name) => name.startsWith("objects/"));
   }
 }
 
-/** Bytes that repeat nowhere, the same for a seed. */
+/** Returns bytes without repetitions, the same for the same seed. */
 export function noise(length: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(length);
   let state = seed;
@@ -60,7 +60,7 @@ export function noise(length: number, seed = 1): Buffer {
   return bytes;
 }
 
-/** A file of the folder `data`; `reads` counts the bytes that were read of it. */
+/** Returns a file of the folder `data`; `reads` counts the bytes that were read from it. */
 export function fileOf(path: string, content: Buffer, more: Partial<BackupFile> = {}) {
   const file = {
     folder: "data",
@@ -95,7 +95,7 @@ export function snapshotOf(
   return writeSnapshot(repository, parts, facts, { signal, progress: () => {} });
 }
 
-/** Content of each file of a snapshot, as its hash. */
+/** Returns the content of each file of a snapshot, as its hash. */
 export async function contentsOf(repository: Repository, id: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for await (const { path, pieces } of repository.entries(await repository.snapshot(id))) {

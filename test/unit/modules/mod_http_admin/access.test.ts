@@ -55,7 +55,7 @@ async function host(t: TestContext, config: Record<string, unknown> = {}): Promi
 }
 
 describe("at the port of the Admin API", () => {
-  test("the user of the server may look and change things, without a secret", async (t) => {
+  test("the user of the server may read and change things without a secret", async (t) => {
     const running = await host(t);
     assert.equal((await through(running, "GET", "/status")).status, 200);
     const { status, value } = await through<{ by: string }>(running, "POST", "/modules/http_health/reload", json);
@@ -64,19 +64,19 @@ describe("at the port of the Admin API", () => {
     assert.equal(marked.status, 200);
   });
 
-  test("another program is started for callers of the socket alone, whoever else asks and however they are named", async (t) => {
+  test("POST /takeover starts a program only for callers of the admin socket, even if another caller has its name", async (t) => {
     const named = { [token]: { name: "admin socket", scopes: ["admin", "read"] } };
     const running = await host(t, { admin_tokens: named });
     for (const headers of [json, { ...json, Authorization: `Bearer ${token}` }]) {
       for (const body of [{ command: '["/bin/true"]' }, { folder: "/" }]) {
         const { status, value } = await through(running, "POST", "/takeover", headers, JSON.stringify(body));
         assert.deepEqual([status, value.error.code], [403, "forbidden"]);
-        assert.match(value.error.message, /only for callers of the admin socket/);
+        assert.match(value.error.message, /Only callers of the admin socket can start/);
       }
     }
   });
 
-  test("a caller whose user is unknown is refused, unless any user of the machine may call", async (t) => {
+  test("a caller whose user is unknown is refused, unless admin_local allows any user of the machine", async (t) => {
     const running = await host(t);
     const unknown = await running.ask("/admin/api/status");
     assert.equal(unknown.status, 403);
@@ -88,14 +88,14 @@ describe("at the port of the Admin API", () => {
   });
 
   const isRoot = process.getuid?.() === 0;
-  test("another user of the machine is refused, at the port and at the socket", { skip: !isRoot }, async (t) => {
+  test("another user of the machine is refused at the port and at the socket", { skip: !isRoot }, async (t) => {
     const running = await host(t);
     await chmod(running.folder, 0o777);
     const script = `
       const http = require("node:http");
-      const ask = (place) => new Promise((resolve) => {
-        const told = async (response) => resolve(response.statusCode + (await response.toArray()).join(""));
-        http.get({ ...place, path: "/admin/api/status" }, told).on("error", ({ code }) => resolve(code));
+      const ask = (target) => new Promise((resolve) => {
+        const done = async (response) => resolve(response.statusCode + (await response.toArray()).join(""));
+        http.get({ ...target, path: "/admin/api/status" }, done).on("error", ({ code }) => resolve(code));
       });
       (async () => console.log(JSON.stringify([
         await ask({ port: ${running.port} }),
@@ -110,7 +110,7 @@ describe("at the port of the Admin API", () => {
     assert.equal(socket, "EACCES");
   });
 
-  test("a name that somebody made resolve to this machine is refused, with rebinding or without", async (t) => {
+  test("a request for a name that somebody made resolve to this machine is refused", async (t) => {
     const running = await host(t, { admin_hosts: ["ops.example"] });
     const status = async (name: string, more = {}) =>
       (await through(running, "GET", "/status", { Host: name, ...more })).status;
@@ -121,12 +121,16 @@ describe("at the port of the Admin API", () => {
     const browser = { "Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document" };
     assert.equal(await status("ops.example", browser), 200);
     assert.equal(await status("OPS.example.:80", browser), 200);
-    assert.equal(await status("ops.example"), 403, "browsers do not tell there over plain HTTP which page asks");
+    assert.equal(
+      await status("ops.example"),
+      403,
+      "over plain HTTP, browsers do not say there which page sends the request",
+    );
     assert.equal(await status("[::1]:5280"), 200);
-    assert.equal(await status("evil.example", { Authorization: `Bearer ${token}` }), 401, "there are no tokens");
+    assert.equal(await status("evil.example", { Authorization: `Bearer ${token}` }), 401, "no token exists");
   });
 
-  test("pages of other origins neither read nor change anything, with a token or without", async (t) => {
+  test("pages of other origins can neither read nor change anything, with or without a token", async (t) => {
     const running = await host(t, {
       admin_tokens: tokens,
       http_default_cors_enabled: true,
@@ -145,10 +149,10 @@ describe("at the port of the Admin API", () => {
         ["POST", "/stop"],
         ["OPTIONS", "/stop"],
       ] as const) {
-        const asked = method === "OPTIONS" ? { "Access-Control-Request-Method": "POST" } : {};
-        const answer = await through(running, method, path, { ...json, ...headers, ...asked });
-        assert.equal(answer.status, 403);
-        assert.equal(answer.headers["access-control-allow-origin"], undefined);
+        const preflight = method === "OPTIONS" ? { "Access-Control-Request-Method": "POST" } : {};
+        const response = await through(running, method, path, { ...json, ...headers, ...preflight });
+        assert.equal(response.status, 403);
+        assert.equal(response.headers["access-control-allow-origin"], undefined);
       }
     }
     assert.equal(running.host.state, "running");
@@ -159,7 +163,7 @@ describe("at the port of the Admin API", () => {
     assert.match(JSON.stringify(ambient.value), /Only the pages of the dashboard may request this/);
   });
 
-  test("a request that a form can send changes nothing", async (t) => {
+  test("a request that an HTML form can send changes nothing", async (t) => {
     const running = await host(t);
     for (const type of ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"]) {
       const { status, value } = await through(running, "POST", "/stop", { "Content-Type": type }, '{"timeout": 1}');
@@ -188,7 +192,7 @@ describe("at the port of the Admin API", () => {
     assert.equal(known.status, 200);
   });
 
-  test("a token opens what its scopes say; a forged one is refused, and who has one stands in the record", async (t) => {
+  test("a token permits what its scopes say, and its name is in the record of changes", async (t) => {
     const running = await host(t, { admin_tokens: tokens });
     const call = (method: string, path: string, secret: string) =>
       through<{ by?: string }>(running, method, path, {
@@ -201,15 +205,15 @@ describe("at the port of the Admin API", () => {
     assert.equal((await call("GET", "/status", "looking")).status, 200);
     assert.equal((await call("POST", "/stop", "looking")).status, 403);
     for (const forged of ["", "x", token.slice(0, -1), `${token}x`, token.toUpperCase(), "[object Object]"]) {
-      const answer = await call("GET", "/status", forged);
-      assert.deepEqual([answer.status, answer.headers["www-authenticate"]], [401, "Bearer"]);
+      const response = await call("GET", "/status", forged);
+      assert.deepEqual([response.status, response.headers["www-authenticate"]], [401, "Bearer"]);
     }
     const basic = Buffer.from(`admin:${token}`).toString("base64");
     const withBasic = await through(running, "GET", "/status", { Authorization: `Basic ${basic}` });
-    assert.equal(withBasic.status, 401, "a browser would send it along by itself");
+    assert.equal(withBasic.status, 401, "a browser would send it automatically");
   });
 
-  test("a request that the server itself makes needs a token", async (t) => {
+  test("a request that the server itself sends needs a token", async (t) => {
     for (const admin_local of ["same_user", "any_user"]) {
       const running = await host(t, { admin_local, admin_tokens: tokens });
       const own = await through({ relay: running.port }, "GET", "/config/file");
@@ -228,21 +232,21 @@ describe("at the port of the Admin API", () => {
     assert.equal(await status("POST", { X_Modhost_Admin: "1" }), 403);
     assert.equal(await status("POST", { Content_Type: "application/json" }), 403);
     const body = await through(running, "POST", "/modules", { ...json, Content_Length: "0" }, '{"name": 1}');
-    assert.deepEqual([body.status, body.value.error.code], [400, "invalid"], "the body is read");
+    assert.deepEqual([body.status, body.value.error.code], [400, "invalid"], "the real length of the body counts");
     const page = { "Sec-Fetch-Site": "cross-site", Sec_Fetch_Site: "none" };
     assert.equal((await through(running, "GET", "/status", page)).status, 403);
   });
 
   test("over HTTPS every caller needs a token, even one on this machine", async (t) => {
     const running = await host(t, { admin_local: "any_user", admin_tokens: tokens });
-    const asked = { path: "/admin/api/status", secure: true };
-    const refused = await running.ask(asked);
+    const call = { path: "/admin/api/status", secure: true };
+    const refused = await running.ask(call);
     assert.equal(refused.status, 403);
     assert.match(refused.body, /Calls over HTTPS need a token/);
-    assert.equal((await running.ask({ ...asked, headers: { Authorization: `Bearer ${token}` } })).status, 200);
+    assert.equal((await running.ask({ ...call, headers: { Authorization: `Bearer ${token}` } })).status, 200);
   });
 
-  test("a wrong option of tokens fails the start without saying what was written", async () => {
+  test("a wrong value of admin_tokens fails the start, and the error does not contain the value", async () => {
     for (const admin_tokens of ["text", [""], { secret: { scopes: ["all"] } }, { secret: { scope: [] } }]) {
       const config = configFrom({
         modules_enabled: ["http_admin"],
@@ -260,7 +264,7 @@ describe("at the port of the Admin API", () => {
     }
   });
 
-  test("a body that is too large, no JSON, or of a wrong kind is refused", async (t) => {
+  test("a body that is too large, not JSON, or of a wrong type is refused", async (t) => {
     const running = await host(t);
     const post = async (body: string) => (await through(running, "POST", "/modules", json, body)).value.error.code;
     assert.equal(await post(JSON.stringify({ name: "x".repeat(2 ** 20) })), "too_large");

@@ -12,7 +12,7 @@ const hello = (text: string) => `export default (module) => {
   module.provides("http", { route: { GET: () => ${JSON.stringify(text)} } });
 };`;
 
-/** A server with a module, and a folder in which the commands find it. */
+/** Starts a server with a module, in a folder in which the commands find it. */
 async function served(t: TestContext) {
   const config = { modules_enabled: ["http_admin", "http_one"], plugin_autoload: false };
   const running = await pluginHost(t, { "mod_http_one.js": hello("one") }, config);
@@ -21,7 +21,7 @@ async function served(t: TestContext) {
 }
 
 describe("commands for a running server", () => {
-  test("find it by the configuration, and show how it is", async (t) => {
+  test("find the server by the configuration, and show its status", async (t) => {
     const { run, folder } = await served(t);
     const { code, stdout } = await run("status", "--json");
     const status = JSON.parse(stdout) as ServerStatus;
@@ -31,7 +31,7 @@ describe("commands for a running server", () => {
     assert.match(shown.stdout, /^state +running since \d/m);
   });
 
-  test("reload, unload and load a module, and say how long it took", async (t) => {
+  test("reload, unload and load a module, and print the duration", async (t) => {
     const { run, plugins, fetch, folder } = await served(t);
     await writeFile(join(plugins, "mod_http_one.js"), hello("two"));
     const reloaded = await run("reload", "http_one", "--no-json");
@@ -45,7 +45,7 @@ describe("commands for a running server", () => {
     assert.equal(await (await fetch("/one")).text(), "two");
   });
 
-  test("unload a guard with a warning that names the apps that are open now", async (t) => {
+  test("unload a guard with a warning that names the apps that are now unguarded", async (t) => {
     const modules_enabled = ["http_admin", "http_guard", "http_one"];
     const config = { modules_enabled, plugin_autoload: false, http_guard: { one: { deny: ["127.0.0.1"] } } };
     const { fetch, folder, log, host } = await pluginHost(t, { "mod_http_one.js": hello("one") }, config);
@@ -62,7 +62,7 @@ describe("commands for a running server", () => {
     await host.stop();
   });
 
-  for (const [name, files, place] of [
+  for (const [name, files, shown] of [
     [
       "a file that does not compile",
       { "mod_http_one.js": "let a = 1;\nlet a = 2;\n" },
@@ -85,19 +85,19 @@ describe("commands for a running server", () => {
       const { code, stdout } = await run("reload", "http_one", "--no-json");
       assert.equal(code, 1);
       assert.match(stdout, /^reload http_one: failed\n/);
-      assert.match(stdout, place);
+      assert.match(stdout, shown);
       assert.match(stdout, /The previous state stays in force/);
       assert.equal(await (await fetch("/one")).text(), "one");
     });
   }
 
-  test("a name that is not loaded is refused, without a file that is to blame", async (t) => {
+  test("a reload of a module that is not loaded is refused without naming a file", async (t) => {
     const { run } = await served(t);
     const { code, stdout } = await run("reload", "nobody", "--no-json");
     assert.deepEqual([code, stdout], [1, "reload nobody: refused\n  The module nobody is not loaded\n"]);
   });
 
-  test("without a server they say where they looked, and what to do; the exit code is 3", async (t) => {
+  test("without a server they print where they looked and what to do, and exit with 3", async (t) => {
     const folder = await folderOf(t, { "modhost.config.json": "{}" });
     for (const words of [["status"], ["reload", "x"], ["load", "x"], ["unload", "x"], ["stop"]]) {
       const { code, stderr } = await ran(folder, words);
@@ -109,14 +109,14 @@ describe("commands for a running server", () => {
     }
   });
 
-  test("stop ends it", async (t) => {
+  test("stop ends the server", async (t) => {
     const { run, host } = await served(t);
     assert.equal((await run("stop")).code, 0);
     await host.ended;
     assert.equal(host.state, "stopped");
   });
 
-  test("are called rightly, or say how", async (t) => {
+  test("with wrong arguments they print how to call them", async (t) => {
     const folder = await folderOf(t, {});
     const wrong = async (...words: string[]) => (await ran(folder, words)).stderr.split("\n")[0];
     assert.equal(await wrong("unload"), "modhost: unload needs NAME: The module's name");
@@ -125,7 +125,7 @@ describe("commands for a running server", () => {
   });
 });
 
-test("stop --config FILE leaves the server of another config file alone, though both have one data folder", async (t) => {
+test("stop --config FILE does not stop the server of another config file with the same data folder", async (t) => {
   const text = JSON.stringify({
     modules_enabled: ["http_admin"],
     http_ports: [0],
@@ -145,12 +145,12 @@ test("stop --config FILE leaves the server of another config file alone, though 
 });
 
 describe("modules, routes and --explain", () => {
-  test("show the running server, and say so; --offline looks at the configuration", async (t) => {
+  test("show the running server and say so, and use the configuration with --offline", async (t) => {
     const { run, host, plugins } = await served(t);
     await writeFile(join(plugins, "mod_http_late.js"), hello("late"));
     await host.load(join(plugins, "mod_http_late.js"));
     const said =
-      /^modhost: as the running server has it \(process \d+, .*admin\.sock\); --offline looks at the configuration\n$/;
+      /^modhost: asking the running server \(process \d+, .*admin\.sock\); --offline uses the configuration instead\n$/;
     const modules = await run("modules", "--json");
     assert.match(modules.stderr, said);
     const names = (text: string) => (JSON.parse(text) as ModuleState[]).map(({ name }) => name);

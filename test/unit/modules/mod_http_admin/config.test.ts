@@ -1,6 +1,6 @@
 /**
- * Another configuration by commands: what `check` shows beforehand, and what `reload` without a
- * name puts in force.
+ * Configuration changes by commands: `check` shows them beforehand, and `reload` without a name
+ * applies them.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -18,12 +18,12 @@ describe("commands for the configuration of a running server", () => {
     const run = (...words: string[]) => ran(server.folder, words);
     const before = await run("check", "--exit-code", "--no-json");
     assert.equal(before.code, 0, before.stdout);
-    assert.match(before.stdout, /The server that runs has it in force/);
+    assert.match(before.stdout, /The running server uses this configuration/);
 
     await server.write({ ...base, log_level: "warn" });
     const waiting = await run("check", "--exit-code", "--no-json");
     assert.equal(waiting.code, 4);
-    assert.match(waiting.stdout, /would change by modhost reload:\n {2}log_level: "info" -> "warn"\n/);
+    assert.match(waiting.stdout, /modhost reload would change the running server:\n {2}log_level: "info" -> "warn"\n/);
     assert.equal((await run("check", "--json")).code, 0);
 
     const reloaded = await run("reload", "--no-json");
@@ -32,7 +32,7 @@ describe("commands for the configuration of a running server", () => {
     assert.match((await run("reload", "--no-json")).stdout, /Nothing differs/);
   });
 
-  test("check warns of ports of others alone, not of those that the server has itself", async () => {
+  test("check warns of ports that others use, but not of the server's own ports", async () => {
     await using server = await reconfigured(base);
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
@@ -44,13 +44,13 @@ describe("commands for the configuration of a running server", () => {
     await once(other, "close");
     assert.equal((await ran(server.folder, ["reload"])).code, 0);
     assert.equal(await warned(), undefined);
-    // Its own address is in the way of the new one until it closes.
+    // The server's own listening address blocks the new one until it closes.
     await server.write({ ...base, http_ports: [port], http_interfaces: ["*"] });
     assert.equal(await warned(), undefined);
     assert.equal((await ran(server.folder, ["reload"])).code, 0);
   });
 
-  test("reload of a file that is wrong says what is, and changes nothing", async () => {
+  test("reload with an invalid file names the errors and changes nothing", async () => {
     await using server = await reconfigured(base);
     await server.write({ ...base, log_level: "loud" });
     const { code, stdout } = await ran(server.folder, ["reload", "--json"]);

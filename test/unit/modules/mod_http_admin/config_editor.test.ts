@@ -1,4 +1,4 @@
-/** The configuration as the dashboard shows and edits it. */
+/** How the dashboard shows and edits the configuration. */
 import assert from "node:assert/strict";
 import { chmod, lstat, readdir, readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ const vault: InlineModule = {
   options: {
     vault_key: { type: "string", secret: true, describe: "A secret." },
     vault_size: { type: "integer", default: 3, min: 1, applies: "live", describe: "How much." },
-    vault_place: { type: "string", default: "here", applies: "start", describe: "Where." },
+    vault_folder: { type: "string", default: "here", applies: "start", describe: "Where." },
   },
   load(module) {
     const read = () => module.get_option_integer("vault_size");
@@ -54,7 +54,7 @@ async function serving(t: TestContext, text: string, options: HostOptions & { re
 }
 
 describe("options", () => {
-  test("are shown with value, default and where the value comes from; secrets and what nobody declares are not", async (t) => {
+  test("are shown with value, default and source, without secrets and undeclared options", async (t) => {
     const text = `${head}vault_key: hidden-text\nhosts:\n  a.test:\n    vault_size: 9\nnobody_reads: hidden-too\n`;
     const { call } = await serving(t, text, { env: { MODHOST_VAULT_SIZE: "5" }, config: { unload_grace: 1 } });
     const { value: options } = await call<OptionState[]>("GET", "/config");
@@ -62,7 +62,7 @@ describe("options", () => {
     const facts = (name: string) => [of(name)?.value, of(name)?.default, of(name)?.source];
     assert.deepEqual(facts("vault_size"), ["5", "3", "environment"]);
     assert.deepEqual(of("vault_size")?.hosts, [{ host: "a.test", value: "9", source: "file" }]);
-    assert.deepEqual(facts("vault_place"), ['"here"', '"here"', "default"]);
+    assert.deepEqual(facts("vault_folder"), ['"here"', '"here"', "default"]);
     assert.deepEqual(facts("http_ports"), ["[0]", "[5280]", "file"]);
     assert.deepEqual(facts("unload_grace"), ["1", "10", "caller"]);
     assert.deepEqual([...facts("vault_key"), of("vault_key")?.is_secret], ["(secret)", undefined, "file", true]);
@@ -74,16 +74,16 @@ describe("options", () => {
     assert.doesNotMatch(JSON.stringify(options), /hidden/);
   });
 
-  test("that wait for the next start keep the value in force, and say so", async (t) => {
+  test("that take effect at the next start keep the current value and show the pending one", async (t) => {
     const { call, save } = await serving(t, head);
-    assert.equal((await save(`${head}vault_place: there\n`)).value.result, "done");
+    assert.equal((await save(`${head}vault_folder: there\n`)).value.result, "done");
     const { value: options } = await call<OptionState[]>("GET", "/config");
-    const place = options.find(({ name }) => name === "vault_place");
-    assert.deepEqual([place?.value, place?.is_waiting], ['"here"', true]);
+    const option = options.find(({ name }) => name === "vault_folder");
+    assert.deepEqual([option?.value, option?.is_waiting], ['"here"', true]);
   });
 });
 
-test("a token that may only read sees options, and neither the file nor what a text would do", async (t) => {
+test("are shown to a token with read access, which can neither see the file nor check a text", async (t) => {
   const { host } = await serving(t, `${head}admin_tokens: { looking-token: { name: dash, scopes: [read] } }\n`);
   const headers = { authorization: "Bearer looking-token", "content-type": "application/json" };
   const ask = (path: string, more: InjectedRequest = {}) =>
@@ -98,7 +98,7 @@ test("a token that may only read sees options, and neither the file nor what a t
 });
 
 describe("a text that is not saved", () => {
-  test("warns of options that nothing reads, with their place and what is meant", async (t) => {
+  test("contains warnings about options that nothing reads, with their position and a suggestion", async (t) => {
     const { call } = await serving(t, head, { env: { MODHOST_NOWHERE: "1" } });
     const text = `${head}vault_sise: 7\nhosts: { a.test: { nowhere: 1 } }\n`;
     const { value } = await call<ConfigCheck>("POST", "/config/check", { text });
@@ -109,7 +109,7 @@ describe("a text that is not saved", () => {
     ]);
   });
 
-  test("is planned, and nothing is changed", async (t) => {
+  test("gets a plan, and changes nothing", async (t) => {
     const { call, file, host } = await serving(t, head);
     const { value } = await call<ConfigCheck>("POST", "/config/check", { text: `${head}vault_size: 7\n` });
     assert.deepEqual(value.faults, []);
@@ -122,7 +122,7 @@ describe("a text that is not saved", () => {
   });
 
   for (const [what, more, faults] of [
-    ["no YAML", "a: [1\n", [{ line: 6, column: 1 }]],
+    ["invalid YAML", "a: [1\n", [{ line: 6, column: 1 }]],
     [
       "wrong values",
       "vault_size: many\nhosts:\n  www.a.test:\n    vault_size: 0\n",
@@ -133,19 +133,19 @@ describe("a text that is not saved", () => {
     ],
     ["a secret of a wrong type", "vault_key: [hidden-text]\n", [{ path: "vault_key", line: 5, column: 1 }]],
   ] as const) {
-    test(`of ${what} is told with its places, without secrets`, async (t) => {
+    test(`with ${what} is refused with the positions of the errors, without secrets`, async (t) => {
       const { call } = await serving(t, head);
       const { value } = await call<ConfigCheck>("POST", "/config/check", { text: `${head}${more}` });
       assert.equal(value.plan, undefined);
       assert.deepEqual(
-        value.faults.map(({ message: _, ...place }) => place),
+        value.faults.map(({ message: _, ...position }) => position),
         faults,
       );
       assert.doesNotMatch(JSON.stringify(value), /hidden/);
     });
   }
 
-  test("that names a module which is not there is told where it does", async (t) => {
+  test("that names an unknown module is refused with the position of the name", async (t) => {
     const { call } = await serving(t, head);
     const text = head.replace("[http_admin]", "[http_admin, http_nowhere]");
     const { value } = await call<ConfigCheck>("POST", "/config/check", { text });
@@ -153,7 +153,7 @@ describe("a text that is not saved", () => {
     assert.deepEqual([value.faults[0]?.path, value.faults[0]?.line], ["modules_enabled", 4]);
   });
 
-  test("may be JSON: places are found there, too", async (t) => {
+  test("may be JSON, with the same positions", async (t) => {
     const values = {
       http_ports: [0],
       https_ports: [],
@@ -173,7 +173,7 @@ describe("a text that is not saved", () => {
 });
 
 describe("saving", () => {
-  test("writes and applies the file, keeps its mode and link, and stores the latest previous texts next to it", async (t) => {
+  test("writes and applies the file, keeps its mode and link, and stores the previous texts next to it", async (t) => {
     const { file, save, host, folder } = await serving(t, `${head}# a remark\n`);
     await rename(file, join(folder, "real.yaml"));
     await symlink("real.yaml", file);
@@ -194,7 +194,7 @@ describe("saving", () => {
     for (const name of ["real.yaml", "real.yaml.1"]) assert.equal((await stat(join(folder, name))).mode & 0o777, 0o640);
   });
 
-  test("is refused when somebody else has changed the file meanwhile", async (t) => {
+  test("is refused if somebody else has changed the file meanwhile", async (t) => {
     const { file, save, shown } = await serving(t, head);
     const { etag = "" } = await shown();
     const theirs = `${head}vault_size: 8\n`;
@@ -215,7 +215,7 @@ describe("saving", () => {
     assert.equal(host.config.value("vault_size"), 3);
   });
 
-  test("is no news to who watches the file", { timeout: 300_000 }, async (t) => {
+  test("causes only one change, which the watch of the file does not repeat", { timeout: 300_000 }, async (t) => {
     const { save, call, file } = await serving(t, `${head}config_watch: true\n`);
     await save(`${head}config_watch: true\nvault_size: 5\n`);
     await writeFile(file, `${head}config_watch: true\nvault_size: 6\n`);
@@ -224,7 +224,7 @@ describe("saving", () => {
     assert.deepEqual(await changes(), ["admin socket", "file watch"]);
   });
 
-  test("is not for programs, nor for a server without a file; both say why", async (t) => {
+  test("is refused without a config file and for a program, with a reason", async (t) => {
     const script = `export default { http_ports: [0], https_ports: [], http_interfaces: ["127.0.0.1"], modules_enabled: ["http_admin"] };`;
     const { shown, save } = await serving(t, script, { name: "modhost.config.mjs" });
     const { is_editable, reason, text, format } = await shown();

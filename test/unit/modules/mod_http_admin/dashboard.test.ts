@@ -11,7 +11,7 @@ const navigation = {
   "Sec-Fetch-Mode": "navigate",
   "Sec-Fetch-Dest": "document",
 };
-/** What a script of a page of this origin sends. */
+/** The headers of a request by a script on a page of this origin. */
 const script = { "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty" };
 
 async function started(t: TestContext, config: Record<string, unknown> = {}) {
@@ -29,7 +29,7 @@ async function secretOf(host: AdminHost, scopes = "admin", name = "desk"): Promi
 }
 
 describe("the document of the dashboard", () => {
-  test("is given to a tab at every address of a page, with nothing inline and nothing from elsewhere", async (t) => {
+  test("is sent to a tab at every address of a page, and contains nothing inline and nothing from other origins", async (t) => {
     const { get } = await started(t);
     for (const path of ["/admin/", "/admin/modules/http_notes", "/admin/no/such/page"]) {
       const { status, headers, body } = await get(path, navigation);
@@ -45,13 +45,13 @@ describe("the document of the dashboard", () => {
     assert.deepEqual((await get("/", navigation)).headers.location, "/admin/");
   });
 
-  test("is none for programs, which get 404 for what is not there", async (t) => {
+  test("is not sent to programs, which get 404 at unknown addresses", async (t) => {
     const { get } = await started(t);
     assert.equal((await get("/admin/nothing", { Accept: "application/json" })).status, 404);
     assert.equal((await get("/admin/nothing")).status, 404);
   });
 
-  test("has a page key only for the navigation of a tab that no other page started", async (t) => {
+  test("contains a page key only for a navigation that no other site started", async (t) => {
     const { get } = await started(t);
     for (const site of ["none", "same-origin"]) {
       const { body } = await get("/admin/", { ...navigation, "Sec-Fetch-Site": site });
@@ -61,15 +61,15 @@ describe("the document of the dashboard", () => {
     for (const site of ["same-site", "cross-site"]) {
       const { body } = await get("/admin/", { ...navigation, "Sec-Fetch-Site": site });
       assert.equal(keyIn(body), "");
-      assert.match(body, /name="again" content="yes"/, "the document opens itself once more, from its own origin");
+      assert.match(body, /name="again" content="yes"/, "the document opens its address again, from its own origin");
     }
-    const asked = [
+    const others = [
       script,
       { ...navigation, "Sec-Fetch-Dest": "iframe" },
       { ...navigation, "Sec-Fetch-Dest": "object" },
       { ...navigation, "Sec-Fetch-Mode": "no-cors" },
     ];
-    for (const headers of asked)
+    for (const headers of others)
       assert.equal(keyIn((await get("/admin/", { ...headers, Accept: "text/html" })).body), "");
     assert.equal(keyIn((await get("/admin/", navigation, { remote_address: "192.0.2.7" })).body), "");
     assert.equal(keyIn((await get("/admin/", { ...navigation, Host: "rebound.example" })).body), "");
@@ -78,7 +78,7 @@ describe("the document of the dashboard", () => {
 });
 
 describe("the page key", () => {
-  test("is asked of every page of this origin, and of no program", async (t) => {
+  test("is required from every page of this origin, but not from programs", async (t) => {
     const { get } = await started(t);
     const key = keyIn((await get("/admin/", navigation)).body) ?? "";
     assert.equal((await get("/admin/api/status")).status, 200);
@@ -91,14 +91,14 @@ describe("the page key", () => {
     assert.equal((await get(change.path, { ...script, "X-Modhost-Admin": "1" }, change)).status, 403);
   });
 
-  test("is not asked of an address that was typed, but of one that a page has opened", async (t) => {
+  test("is not required for an address that the user typed, but for one that a page has opened", async (t) => {
     const { get } = await started(t);
     assert.equal((await get("/admin/api/status", navigation)).status, 200);
     assert.equal((await get("/admin/api/status", { ...navigation, "Sec-Fetch-Site": "same-origin" })).status, 403);
     assert.equal((await get("/admin/api/status", { ...navigation, "Sec-Fetch-Site": "cross-site" })).status, 403);
   });
 
-  test("is the same after a restart, so that open pages go on", async (t) => {
+  test("is the same after a restart, so open pages keep working", async (t) => {
     const data_path = await folderOf(t, {});
     const { host, get } = await started(t, { data_path });
     const key = keyIn((await get("/admin/", navigation)).body);
@@ -115,59 +115,59 @@ describe("signing in", () => {
 
   async function signedIn({ host, get }: Awaited<ReturnType<typeof started>>, scopes?: string, who?: string) {
     const signIn = { Authorization: `Bearer ${await secretOf(host, scopes, who)}`, "X-Modhost-Admin": "1", ...script };
-    const answer = await get("/admin/session", signIn, { method: "POST", secure: true, ...far });
-    assert.equal(answer.status, 200, answer.body);
-    const [line = ""] = answer.headers["set-cookie"] ?? [];
-    const { page_key: key } = answer.json<{ page_key: string }>();
+    const response = await get("/admin/session", signIn, { method: "POST", secure: true, ...far });
+    assert.equal(response.status, 200, response.body);
+    const [line = ""] = response.headers["set-cookie"] ?? [];
+    const { page_key: key } = response.json<{ page_key: string }>();
     return { line, key, cookie: line.split(";")[0] ?? "", secret: signIn.Authorization.slice("Bearer ".length) };
   }
 
-  test("has the scopes of its token, by a cookie that no script can read and a key that only the page has", async (t) => {
+  test("gives the scopes of the token, by a cookie that scripts cannot read and a key that only the page has", async (t) => {
     const running = await started(t);
     const { host, get } = running;
     const { line, key, cookie } = await signedIn(running, "admin:read");
     assert.match(line, /^modhost_admin_[\w-]{8}=[\w-]+; Path=\/admin; HttpOnly; SameSite=Strict; Secure$/);
     assert.match(key, /^[\w-]{43}$/);
     const page = (await get("/admin/", { ...navigation, ...name, Cookie: cookie }, far)).body;
-    assert.deepEqual([isSignedIn(page), keyIn(page)], [true, ""], "the key is in no document");
-    const asked = { ...script, ...name, Cookie: cookie };
-    const who = await get("/admin/api/whoami", { ...asked, "X-Modhost-Page": key }, far);
+    assert.deepEqual([isSignedIn(page), keyIn(page)], [true, ""], "no document contains the key");
+    const signed = { ...script, ...name, Cookie: cookie };
+    const who = await get("/admin/api/whoami", { ...signed, "X-Modhost-Page": key }, far);
     assert.deepEqual(who.json(), { by: "token desk", scopes: ["read"] });
-    const change = { ...asked, "X-Modhost-Page": key, "X-Modhost-Admin": "1" };
+    const change = { ...signed, "X-Modhost-Page": key, "X-Modhost-Admin": "1" };
     assert.equal((await get("/admin/api/modules/http/reload", change, { method: "POST", ...far })).status, 403);
-    const leave = { ...asked, "X-Modhost-Admin": "1" };
+    const leave = { ...signed, "X-Modhost-Admin": "1" };
     const signOut = (headers: Record<string, string>) => get("/admin/session", headers, { method: "DELETE", ...far });
-    assert.equal((await signOut(leave)).status, 403, "another page signs nobody out");
+    assert.equal((await signOut(leave)).status, 403, "another page cannot sign the user out");
     assert.equal((await signOut({ ...leave, "X-Modhost-Page": key })).status, 200);
     await host.call("POST", "/tokens/desk/revoke");
-    assert.equal((await get("/admin/api/whoami", { ...asked, "X-Modhost-Page": key }, far)).status, 403);
+    assert.equal((await get("/admin/api/whoami", { ...signed, "X-Modhost-Page": key }, far)).status, 403);
     assert.equal(isSignedIn((await get("/admin/", { ...navigation, ...name, Cookie: cookie }, far)).body), false);
   });
 
-  test("has a cookie that is useless to servers at other ports of the host name, which receive it", async (t) => {
+  test("sets a cookie that is useless to servers at other ports of the host name, which receive it", async (t) => {
     const running = await started(t);
     const { get } = running;
     const { cookie, secret, key } = await signedIn(running);
-    assert.doesNotMatch(cookie, new RegExp(secret.slice(8)), "the token is not in it");
+    assert.doesNotMatch(cookie, new RegExp(secret.slice(8)), "the cookie does not contain the token");
     assert.doesNotMatch(Buffer.from(cookie.split("=")[1] ?? "", "base64url").toString(), new RegExp(secret.slice(8)));
-    // A server that has it can send any header: it gets neither an answer nor a key.
+    // A server that receives the cookie can send any header. It gets neither data nor a key.
     for (const headers of [{}, script, navigation]) {
-      const answer = await get("/admin/api/status", { ...headers, ...name, Cookie: cookie }, far);
-      assert.deepEqual([answer.status, answer.json<{ error: { code: string } }>().error.code], [403, "page_key"]);
+      const response = await get("/admin/api/status", { ...headers, ...name, Cookie: cookie }, far);
+      assert.deepEqual([response.status, response.json<{ error: { code: string } }>().error.code], [403, "page_key"]);
       assert.equal(
         keyIn((await get("/admin/", { Accept: "text/html", ...headers, ...name, Cookie: cookie }, far)).body),
         "",
       );
     }
     const bearer = { ...name, Authorization: `Bearer ${cookie.split("=")[1]}` };
-    assert.equal((await get("/admin/api/status", bearer, far)).status, 401, "it is no token");
+    assert.equal((await get("/admin/api/status", bearer, far)).status, 401, "the cookie is no token");
     const again = await signedIn(running, "admin", "second");
-    assert.notEqual(again.cookie, cookie, "each is another one");
+    assert.notEqual(again.cookie, cookie, "every session has its own cookie");
     const mixed = { ...script, ...name, Cookie: again.cookie, "X-Modhost-Page": key };
-    assert.equal((await get("/admin/api/status", mixed, far)).status, 403, "keys are of one session");
+    assert.equal((await get("/admin/api/status", mixed, far)).status, 403, "a key belongs to one session");
   });
 
-  test("ignores cookies that other servers of the same host name set", async (t) => {
+  test("works when other servers of the same host name have set cookies", async (t) => {
     const running = await started(t);
     const { get } = running;
     const { cookie, key } = await signedIn(running);
@@ -177,13 +177,14 @@ describe("signing in", () => {
       const headers = { ...script, ...name, Cookie: `${tossed}; ${cookie}`, "X-Modhost-Page": key };
       assert.equal((await get("/admin/api/status", headers, far)).status, 200, tossed);
     }
-    // On the machine itself, the session of somebody else's token takes nobody's place.
+    // On the machine itself, the session cookie of another token does not replace the caller's own
+    // identity.
     const page = (await get("/admin/", { ...navigation, Cookie: cookie })).body;
     const here = { ...script, Cookie: cookie, "X-Modhost-Page": keyIn(page) ?? "" };
     assert.equal((await get("/admin/api/whoami", here)).json<{ by: string }>().by, "this machine");
   });
 
-  test("needs a connection that nobody reads, and a token that is known", async (t) => {
+  test("needs a connection that nobody can read, and a valid token", async (t) => {
     const { host, get } = await started(t);
     const headers = { Authorization: `Bearer ${await secretOf(host)}`, "X-Modhost-Admin": "1" };
     const plain = await get("/admin/session", headers, { method: "POST", remote_address: "192.0.2.7" });
@@ -199,7 +200,7 @@ describe("signing in", () => {
 });
 
 describe("files of the dashboard", () => {
-  test("are kept by browsers until they change, and sent compressed", async (t) => {
+  test("are cached by browsers until they change, and sent compressed", async (t) => {
     const { get } = await started(t);
     const page = (await get("/admin/", navigation)).body;
     const addresses = [...page.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, address]) => address ?? "");
@@ -233,7 +234,7 @@ describe("files of the dashboard", () => {
       assert.equal((await get(`/admin/files/0/${path}`)).status, 404, path);
   });
 
-  test("of other modules are served with their scripts and styles", async (t) => {
+  test("include the pages of other modules, with their scripts and styles", async (t) => {
     const folder = new URL("../../../fixtures/admin_pages/", import.meta.url);
     const host = await adminHost(t, {
       config: { admin_local: "any_user" },

@@ -33,7 +33,7 @@ class Listener {
     });
   }
 
-  /** The first event that fits, when it comes. */
+  /** Resolves to the first matching event, also a future one. */
   async first(fits: (shown: Shown) => boolean): Promise<Shown> {
     for (;;) {
       const found = this.events.find(fits);
@@ -50,12 +50,15 @@ async function listen({ socket }: AdminHost, query = ""): Promise<IncomingMessag
   return promise;
 }
 
-/** The counts of requests and the latest requests are there for whoever comes later. */
-const KEPT = 2;
+/**
+ * The number of followers that always exist: the module itself follows request counts and the
+ * latest requests.
+ */
+const OWN_FOLLOWERS = 2;
 
-/** Those that are there because somebody listens. */
+/** The number of followers that exist because somebody listens. */
 const followers = (running: AdminHost) =>
-  (running.host.modules().find(({ name }) => name === "http_admin")?.holds.follower ?? 0) - KEPT;
+  (running.host.modules().find(({ name }) => name === "http_admin")?.holds.follower ?? 0) - OWN_FOLLOWERS;
 
 async function until(isSo: () => boolean): Promise<void> {
   await eventually(String(isSo), isSo, { every: 5 });
@@ -77,7 +80,7 @@ async function serving(t: TestContext, config: Record<string, unknown> = {}): Pr
 }
 
 describe("event streams", { timeout: 300_000 }, () => {
-  test("tell requests, lines of the log without secrets, changes and figures", async (t) => {
+  test("contain requests, log lines without secrets, changes and metrics", async (t) => {
     const running = await serving(t, { talker_key: "a-secret-of-some-length" });
     const listener = new Listener(await listen(running));
     assert.equal(listener.response.headers["content-type"], "text/event-stream");
@@ -100,12 +103,12 @@ describe("event streams", { timeout: 300_000 }, () => {
     await running.host.reload("http_health");
     const change = (await listener.first(({ event }) => event === "changes")).data as unknown as Change;
     assert.deepEqual([change.what, change.by, change.result], ["reload http_health", "program", "done"]);
-    const figures = await listener.first(({ event }) => event === "figures");
-    assert.ok(Number(figures.data.rss) > 0 && Number(figures.data.modules) >= 3);
+    const metrics = await listener.first(({ event }) => event === "figures");
+    assert.ok(Number(metrics.data.rss) > 0 && Number(metrics.data.modules) >= 3);
     listener.response.destroy();
   });
 
-  test("have the topics that are asked for alone; others are refused by name; a stop ends the streams", async (t) => {
+  test("contain only the requested topics, refuse unknown ones by name, and end when the server stops", async (t) => {
     const running = await serving(t);
     const listener = new Listener(await listen(running, "?topics=changes"));
     running.host.fire("say", "something");
@@ -128,22 +131,22 @@ describe("event streams", { timeout: 300_000 }, () => {
     assert.equal(followers(running), 0);
     const one = await listen(running, "?topics=log,changes");
     const two = await listen(running, "?topics=log");
-    assert.equal(followers(running), 2, "one for each topic, however many listen");
+    assert.equal(followers(running), 2, "one follower for each topic, however many listen");
     one.destroy();
     await until(() => followers(running) === 1);
     two.destroy();
     await until(() => followers(running) === 0);
   });
 
-  test("beyond a hundred are refused politely, and a place that is left is taken again", async (t) => {
+  test("are refused beyond a limit of a hundred with Retry-After, and accepted again when others have ended", async (t) => {
     const running = await serving(t);
-    const asked: IncomingMessage[] = [];
-    // The system lets a few hundred wait for a socket.
-    while (asked.length < 1000) {
-      asked.push(...(await Promise.all(Array.from({ length: 100 }, () => listen(running, "?topics=changes")))));
+    const responses: IncomingMessage[] = [];
+    // The system lets a few hundred connections wait for the socket.
+    while (responses.length < 1000) {
+      responses.push(...(await Promise.all(Array.from({ length: 100 }, () => listen(running, "?topics=changes")))));
     }
-    const open = asked.filter(({ statusCode }) => statusCode === 200);
-    const refused = asked.filter(({ statusCode }) => statusCode === 503);
+    const open = responses.filter(({ statusCode }) => statusCode === 200);
+    const refused = responses.filter(({ statusCode }) => statusCode === 503);
     assert.deepEqual([open.length, refused.length], [MAX_STREAMS, 1000 - MAX_STREAMS]);
     assert.equal(refused[0]?.headers["retry-after"], "30");
     for (const each of refused) each.resume();
@@ -155,7 +158,7 @@ describe("event streams", { timeout: 300_000 }, () => {
     again.destroy();
   });
 
-  test("whose reader is too slow are cut; the others go on", async (t) => {
+  test("are cut off if their reader is too slow, and the others continue", async (t) => {
     const running = await serving(t);
     const slow = connect(running.socket);
     t.after(() => slow.destroy());
@@ -163,7 +166,7 @@ describe("event streams", { timeout: 300_000 }, () => {
     await new Promise((resolve) => slow.once("readable", resolve));
     const listener = new Listener(await listen(running, "?topics=log"));
     const gone = new Promise((resolve) => slow.once("close", resolve));
-    // Far more than the system and the stream hold together.
+    // Much more than the buffers of the system and the stream can store.
     const text = "x".repeat(100_000);
     for (let at = 0; at < 60; at++) {
       running.host.fire("say", text);
@@ -177,7 +180,7 @@ describe("event streams", { timeout: 300_000 }, () => {
     listener.response.destroy();
   });
 
-  test("end with the module, and the next instance has new ones", async (t) => {
+  test("end when the module is unloaded, and the next instance offers new ones", async (t) => {
     const running = await serving(t);
     const listener = new Listener(await listen(running, "?topics=changes"));
     const ended = new Promise((resolve) => listener.response.once("close", resolve));

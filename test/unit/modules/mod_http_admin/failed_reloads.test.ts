@@ -19,7 +19,7 @@ export default (module) => {
   });
 };`;
 
-test("reloads that fail disturb nobody: requests, a stream and a websocket of the old instance go on", {
+test("failed reloads do not disturb requests, a stream and a websocket of the old instance", {
   timeout: 300_000,
 }, async (t) => {
   const running = await pluginHost(
@@ -38,13 +38,13 @@ test("reloads that fail disturb nobody: requests, a stream and a websocket of th
       });
       sent.on("error", (error) => resolve(error.message)).end();
     });
-  const answers = new Set<string>();
-  let asked = 0;
+  const responses = new Set<string>();
+  let requests = 0;
   let isOver = false;
   const clients = Array.from({ length: 4 }, async () => {
     while (!isOver) {
-      answers.add(await ask());
-      asked += 1;
+      responses.add(await ask());
+      requests += 1;
     }
   });
 
@@ -73,7 +73,7 @@ test("reloads that fail disturb nobody: requests, a stream and a websocket of th
     assert.equal((await reader.read()).done, false);
     assert.equal(await echo(code), code);
   }
-  assert.deepEqual([...answers], ["200 first"]);
+  assert.deepEqual([...responses], ["200 first"]);
 
   await writeFile(join(running.plugins, "mod_http_live.js"), live("second"));
   const closed = new Promise<number>((resolve) => web.addEventListener("close", ({ code }) => resolve(code)));
@@ -83,7 +83,7 @@ test("reloads that fail disturb nobody: requests, a stream and a websocket of th
   assert.equal(await closed, 1012, "service restart: come back");
   isOver = true;
   await Promise.all(clients);
-  assert.deepEqual([...answers].toSorted(), ["200 first", "200 second"]);
-  assert.ok(asked > 0);
+  assert.deepEqual([...responses].toSorted(), ["200 first", "200 second"]);
+  assert.ok(requests > 0);
   await reader.cancel();
 });

@@ -34,7 +34,7 @@ async function shop(t: TestContext) {
 const shopRoute = "module=shop&route=GET%20%2Fshop%2F";
 
 describe("an hour of history", () => {
-  test("has a sample of the server each ten seconds, and rates of what was requested meanwhile", async (t) => {
+  test("has a sample of the server every ten seconds, and the rate of requests in between", async (t) => {
     const running = await shop(t);
     assert.deepEqual((await running.call<History>("GET", "/history?series=requests")).value, {
       interval: INTERVAL,
@@ -53,7 +53,7 @@ describe("an hour of history", () => {
     assert.deepEqual([typeof of.value.series.p50?.[0], of.value.series.p50?.[1]], ["number", null]);
   });
 
-  test("is bounded: the oldest samples go, and routes beyond the bound share a row", async (t) => {
+  test("is bounded: the oldest samples are dropped, and routes beyond the limit share a row", async (t) => {
     const running = await shop(t);
     await running.inject("/shop/");
     for (let at = 0; at < 200; at += 1) await running.inject(`/shop/r${at}`);
@@ -72,13 +72,13 @@ describe("an hour of history", () => {
       later.every(({ module }) => module !== "shop"),
       JSON.stringify(later),
     );
-    // The rows of routes that have been idle for an hour are free for others.
+    // Rows of routes that were idle for an hour can be used for other routes.
     await running.inject("/shop/r199");
     const names = (await running.call<RouteFigures[]>("GET", "/routes/figures")).value.map(({ route }) => route);
     assert.ok(names.includes("GET /shop/r199"), names.join());
   });
 
-  test("of a route: errors, rate and percentiles of the last minute and the hour, also of what is in no sample yet", async (t) => {
+  test("contains errors, rate and percentiles of a route in the last minute and hour, including requests since the last sample", async (t) => {
     const running = await shop(t);
     for (let at = 0; at < 3; at += 1) await running.inject("/shop/broken");
     const rowOf = async () =>
@@ -94,7 +94,7 @@ describe("an hour of history", () => {
     assert.deepEqual([later?.rate, later?.minute, later?.hour.errors], [0, { requests: 0, errors: 0 }, 3]);
   });
 
-  test("goes on over a reload of the Admin API and of http, as do the latest requests", async (t) => {
+  test("continues across a reload of http_admin and http, as do the latest requests", async (t) => {
     const running = await shop(t);
     await running.inject("/shop/broken");
     await running.clock.advance(INTERVAL);
@@ -114,23 +114,23 @@ describe("an hour of history", () => {
     );
   });
 
-  test("names what is not known", async (t) => {
+  test("refuses unknown series and routes by name", async (t) => {
     const running = await shop(t);
     for (const [query, status, wanted] of [
       ["series=cpu,luck", 400, /no series \\"luck\\" here: series are cpu,/],
       ["series=cpu&module=shop&route=x", 400, /series are requests, errors/],
-      ["module=shop", 400, /by both fields, module and route/],
-      ["module=shop&route=x", 404, /x of shop has answered nothing within the hour/],
+      ["module=shop", 400, /give both fields: module and route/],
+      ["module=shop&route=x", 404, /x of shop had no requests in the last hour/],
     ] as const) {
-      const answer = await running.call("GET", `/history?${query}`);
-      assert.equal(answer.status, status);
-      assert.match(JSON.stringify(answer.value), wanted);
+      const response = await running.call("GET", `/history?${query}`);
+      assert.equal(response.status, status);
+      assert.match(JSON.stringify(response.value), wanted);
     }
   });
 });
 
-describe("what has happened", () => {
-  test("the latest requests are found by app, status, method and path, without their query strings", async (t) => {
+describe("queries of the past", () => {
+  test("filter requests by app, status, method and path, and show no query strings", async (t) => {
     const running = await shop(t);
     await running.inject("/shop/?token=hidden");
     await running.inject("/shop/broken");
@@ -152,7 +152,7 @@ describe("what has happened", () => {
     assert.deepEqual(await paths("module=shop&path=ite"), ["/shop/items"]);
   });
 
-  test("the log has a past, from before the Admin API was loaded, and its lines are numbered", async (t) => {
+  test("find log lines from before the Admin API was loaded, which are numbered", async (t) => {
     const running = await shop(t);
     running.host.fire("say", "Something is odd");
     running.host.fire("say", "something else");

@@ -9,7 +9,7 @@ import { type AdminHost, adminHost, callAt } from "./support.ts";
 
 type Plain = (module: Module) => unknown;
 
-/** A module that adds an item, under a name. */
+/** Returns a module that adds an item under a name. */
 const adding = (name: string, item: AdminItem | (() => AdminItem)) => ({
   name,
   global: true,
@@ -93,7 +93,7 @@ describe("an operation that a module adds", () => {
     shapes: { Note: { type: "object" } },
   };
 
-  test("has its checked fields and who asks, takes a stream of any size, and answers as it likes", async (t) => {
+  test("gets its checked fields and the caller, reads a stream of any size, and may write its own response", async (t) => {
     const running = await withModules(t, [adding("notes", notes)]);
     const changed = await running.call("POST", "/notes/a%20b", { size: 2 });
     assert.deepEqual(changed, { status: 200, value: { id: "a b", size: 3, by: "admin socket" } });
@@ -109,7 +109,7 @@ describe("an operation that a module adds", () => {
     assert.equal(await promise, "206 text/plain ab");
   });
 
-  test("tells errors that are meant for the caller, and no others", async (t) => {
+  test("reports errors that are meant for the caller, but no others", async (t) => {
     const running = await withModules(t, [adding("notes", notes)]);
     const missing = await running.call("GET", "/notes/x");
     assert.deepEqual(missing, { status: 404, value: { error: { code: "not_found", message: "There is no note x" } } });
@@ -118,7 +118,7 @@ describe("an operation that a module adds", () => {
     assert.doesNotMatch(JSON.stringify(failed.value), /password/);
   });
 
-  test("stands in the OpenAPI document with its shapes, and goes with its module", async (t) => {
+  test("is in the OpenAPI document with its schemas, and disappears with its module", async (t) => {
     const running = await withModules(t, [adding("notes", notes)]);
     type Document = {
       paths: Record<
@@ -141,8 +141,8 @@ describe("an operation that a module adds", () => {
     assert.ok(!Object.keys((await document()).paths).some((path) => path.includes("notes")));
   });
 
-  test("that is under way is over before its module has gone", async (t) => {
-    const asked = Promise.withResolvers<void>();
+  test("ends before its module is unloaded", async (t) => {
+    const called = Promise.withResolvers<void>();
     const open = Promise.withResolvers<string>();
     const slow = defineOperation({
       name: "slow",
@@ -152,50 +152,58 @@ describe("an operation that a module adds", () => {
       help: "Waits",
       response: { type: "string" },
       run: () => {
-        asked.resolve();
+        called.resolve();
         return open.promise;
       },
     });
     const running = await withModules(t, [adding("notes", { operations: [slow] })]);
-    const answer = callAt(running.socket, "GET", "/slow");
-    await asked.promise;
+    const response = callAt(running.socket, "GET", "/slow");
+    await called.promise;
     let isGone = false;
     const unloaded = running.unload("notes").then(() => (isGone = true));
     await sleep(20);
     assert.equal(isGone, false);
     open.resolve("over");
-    assert.equal((await answer).value, "over");
+    assert.equal((await response).value, "over");
     await unloaded;
   });
 });
 
 describe("an invalid item is refused with its name, and its module is not loaded:", () => {
   const refused: readonly (readonly [string, AdminItem, RegExp])[] = [
-    ["a name that the server has", { operations: [look("status")] }, /operation status is of the module http_admin/],
-    ["a place that the server has", { operations: [look("notes_x", "/status")] }, /GET \/status is of the module/],
     [
-      "a place of other words",
+      "the name of an operation of the server",
+      { operations: [look("status")] },
+      /operation status already belongs to the module http_admin/,
+    ],
+    [
+      "the path of an operation of the server",
+      { operations: [look("notes_x", "/status")] },
+      /GET \/status already belongs to the module/,
+    ],
+    [
+      "the path of an operation of the server with another field name",
       {
         operations: [
           { ...look("x", "/tokens/{id}/revoke"), method: "POST", input: { id: { type: "string", describe: "x" } } },
         ],
       },
-      /POST \/tokens\/\{id\}\/revoke is of the module http_admin/,
+      /POST \/tokens\/\{id\}\/revoke already belongs to the module http_admin/,
     ],
     [
-      "a topic that the server has",
+      "a topic of the server",
       { topics: { log: () => () => undefined } },
-      /topic log is of the module http_admin/,
+      /topic log already belongs to the module http_admin/,
     ],
     [
       "a field of the path that is not declared",
       { operations: [look("x", "/x/{id}")] },
-      /x: \{id\} of the path is no field/,
+      /x: \{id\} of the path is not declared in input/,
     ],
     [
-      "an operation that does nothing",
+      "an operation without a function",
       { operations: [{ ...look("x"), run: undefined as never }] },
-      /x: run is a function/,
+      /x: run must be a function/,
     ],
   ];
   for (const [what, item, message] of refused) {
@@ -205,31 +213,31 @@ describe("an invalid item is refused with its name, and its module is not loaded
     });
   }
 
-  test("what another module has", async (t) => {
+  test("an operation of another module", async (t) => {
     const modules = [
       adding("one", { operations: [look("same")] }),
       adding("two", { operations: [look("same", "/two")] }),
     ];
     const running = await withModules(t, modules, true);
-    assert.match(noteOf(running, "two"), /operation same is of the module one/);
+    assert.match(noteOf(running, "two"), /operation same already belongs to the module one/);
     assert.equal((await running.call("GET", "/notes")).value, "same");
   });
 });
 
-test("a topic that a module adds is followed while somebody listens, by the instance that is there", async (t) => {
-  const told: string[] = [];
+test("a topic that a module adds is followed while somebody listens, by the current instance", async (t) => {
+  const log: string[] = [];
   let instances = 0;
   const item = (): AdminItem => {
     const own = String((instances += 1));
-    const topic: AdminTopic = (tell) => {
-      told.push(`begin ${own}`);
-      tell(own);
-      return () => told.push(`end ${own}`);
+    const topic: AdminTopic = (emit) => {
+      log.push(`begin ${own}`);
+      emit(own);
+      return () => log.push(`end ${own}`);
     };
     return { topics: { notes_news: topic } };
   };
   const running = await withModules(t, [adding("notes", item)]);
-  assert.deepEqual(told, []);
+  assert.deepEqual(log, []);
   const { promise, resolve } = Promise.withResolvers<{ text: () => string; close: () => void }>();
   const path = "/admin/api/events?topics=notes_news";
   request({ socketPath: running.socket, path, agent: false }, (response) => {
@@ -243,8 +251,8 @@ test("a topic that a module adds is followed while somebody listens, by the inst
   await running.reload("notes");
   await until(/event: notes_news\ndata: "2"/);
   close();
-  await eventually("the last source has ended", () => told.length === 4);
-  assert.deepEqual(told, ["begin 1", "end 1", "begin 2", "end 2"]);
+  await eventually("the last source has ended", () => log.length === 4);
+  assert.deepEqual(log, ["begin 1", "end 1", "begin 2", "end 2"]);
   const unknown = await running.call<{ error: { message: string } }>("GET", "/events?topics=nothing");
   assert.match(unknown.value.error.message, /topics are log, .*notes_news/);
 });

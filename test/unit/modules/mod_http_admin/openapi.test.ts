@@ -9,7 +9,7 @@ interface Document {
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-test("the OpenAPI document has every operation of the table, and refers to nothing that is not there", async (t) => {
+test("the OpenAPI document contains every operation, and every reference in it resolves", async (t) => {
   const running = await adminHost(t);
   const { status, value } = await running.call<Document>("GET", "/openapi.json");
   assert.deepEqual([status, value.openapi], [200, "3.1.0"]);
@@ -23,7 +23,7 @@ test("the OpenAPI document has every operation of the table, and refers to nothi
   }
 });
 
-test("names and places of operations are unique, and what changes something is no GET", () => {
+test("names and paths of operations are unique, and no GET changes anything", () => {
   assert.equal(new Set(operations.map(({ name }) => name)).size, operations.length);
   assert.equal(new Set(operations.map(({ method, path }) => `${method} ${path}`)).size, operations.length);
   for (const { name, scope, method } of operations) assert.ok(scope === "admin" || method === "GET", name);

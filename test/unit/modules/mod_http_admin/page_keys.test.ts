@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { PageKeys } from "#modules/mod_http_admin/dashboard/keys.ts";
 
-test("the secret of page keys is not written through a link", async () => {
+test("the secret of page keys is not written through a symbolic link", async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), "modhost-keys-"));
   const file = join(folder.path, "admin.key");
   const other = join(folder.path, "other");
@@ -18,7 +18,7 @@ test("the secret of page keys is not written through a link", async () => {
   assert.equal((await PageKeys.in(file)).of("local"), keys.of("local"));
 });
 
-test("page keys are there where no file can be written", async () => {
+test("page keys work where no file can be written", async () => {
   const keys = await PageKeys.in("/dev/null/admin.key");
   assert.match(keys.of("local"), /./);
 });

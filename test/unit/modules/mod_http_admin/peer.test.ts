@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { Peers } from "../../../../modules/mod_http_admin/peer.ts";
 
-/** The ends of a server's connections, and their clients. */
+/** Opens connections to a server, and returns both ends. */
 async function connected(host: string, count: number): Promise<{ accepted: Socket[]; close(): void }> {
   const accepted: Socket[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -25,7 +25,7 @@ async function connected(host: string, count: number): Promise<{ accepted: Socke
 const isLinux = process.platform === "linux";
 
 for (const host of ["127.0.0.1", "::1"]) {
-  test(`the user behind a connection is told at ${host}, however many ask at once, by few readings`, {
+  test(`the user of a connection is found at ${host}, with few reads for many lookups at once`, {
     skip: !isLinux,
   }, async (t) => {
     const { accepted, close } = await connected(host, 100);
@@ -38,9 +38,9 @@ for (const host of ["127.0.0.1", "::1"]) {
     const peers = new Peers({ processes: () => [], readTable });
     const found = await Promise.all(accepted.map((socket) => peers.behind(socket)));
     assert.deepEqual(new Set(found.map((peer) => peer?.user)), new Set([process.getuid?.()]));
-    assert.equal(readings, 2, "both tables once");
+    assert.equal(readings, 2, "both tables are read once");
     assert.equal((await peers.behind(accepted[0] as Socket))?.user, process.getuid?.());
-    assert.equal(readings, 2, "a connection keeps its user");
+    assert.equal(readings, 2, "the user of a connection is stored");
   });
 }
 
@@ -53,11 +53,11 @@ test("a connection of the server's own processes is distinguished from one of an
     (await new Peers({ processes: () => processes }).behind(accepted[0] as Socket))?.isServer;
   assert.equal(await isServer(process.pid), true);
   assert.equal(await isServer(process.ppid), false);
-  assert.equal(await isServer(process.ppid, process.pid), true, "any of several processes counts");
-  assert.equal(await isServer(2 ** 22 + 1), false, "one that has ended has no connections");
+  assert.equal(await isServer(process.ppid, process.pid), true, "a connection of any of the processes counts");
+  assert.equal(await isServer(2 ** 22 + 1), false, "a process that has ended has no connections");
 });
 
-test("the server's own sockets are read before the tables, so that one it closes meanwhile stays its own", async (t) => {
+test("the server's own sockets are read before the tables, so a socket that closes meanwhile still counts as its own", async (t) => {
   const { accepted, close } = await connected("127.0.0.1", 1);
   t.after(close);
   const order: string[] = [];
@@ -92,10 +92,10 @@ test("a lookup during a read of the tables uses the next read", async (t) => {
     const end = (port: number) => `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
     return `   0: ${end(remotePort)} ${end(localPort)} 01 00000000:00000000 00:00000000 00000000  4242        0 1 1\n`;
   };
-  for (const answer of waiting.splice(0)) answer(line(first));
+  for (const respond of waiting.splice(0)) respond(line(first));
   assert.deepEqual(await before, { user: 4242, isServer: false });
   await new Promise(setImmediate);
-  assert.equal(waiting.length, 2, "it is read once more");
-  for (const answer of waiting.splice(0)) answer(line(second));
+  assert.equal(waiting.length, 2, "the tables are read again");
+  for (const respond of waiting.splice(0)) respond(line(second));
   assert.deepEqual(await after, { user: 4242, isServer: false });
 });

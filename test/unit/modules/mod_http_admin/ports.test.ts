@@ -47,10 +47,10 @@ describe("the ports of apps", () => {
       }
     }
     const typed = await host.inject({ path: "/admin/", headers: { Accept: "text/html" } });
-    assert.equal(typed.headers.location, address, "a browser that says nothing of itself");
+    assert.equal(typed.headers.location, address, "a browser that sends no Sec-Fetch headers");
   });
 
-  test("answer no operation of the Admin API, with a token or without, and show no page of the dashboard", async (t) => {
+  test("serve no operation of the Admin API and no page of the dashboard, with or without a token", async (t) => {
     const { host } = await serving(t);
     const local = { Authorization: `Bearer ${token}`, "X-Modhost-Admin": "1" };
     for (const headers of [
@@ -71,16 +71,16 @@ describe("the ports of apps", () => {
         ["POST", "/admin"],
       ] as const) {
         for (const who of [{}, { remote_address: "192.0.2.7" }, { secure: true }]) {
-          const answer = await host.inject({ method, path, headers, ...who });
-          assert.equal(answer.status, 404, `${method} ${path}`);
-          assert.doesNotMatch(answer.body, /page-key|"version"/);
-          assert.equal(answer.headers["set-cookie"], undefined);
+          const response = await host.inject({ method, path, headers, ...who });
+          assert.equal(response.status, 404, `${method} ${path}`);
+          assert.doesNotMatch(response.body, /page-key|"version"/);
+          assert.equal(response.headers["set-cookie"], undefined);
         }
       }
     }
   });
 
-  test("answer 404 with the address of the Admin API to a program of this machine, and a plain 404 to others", async (t) => {
+  test("respond 404 with the address of the Admin API to a program of this machine, and a plain 404 to others", async (t) => {
     const { host, address } = await serving(t);
     const here = await host.inject("/admin/api/status");
     assert.equal(here.status, 404);
@@ -90,21 +90,21 @@ describe("the ports of apps", () => {
       { headers: { ...navigation, "X-Forwarded-For": "192.0.2.7" } },
       { headers: { ...navigation, Host: "www.example.org" } },
     ]) {
-      const answer = await host.inject({ path: "/admin/", headers: navigation, ...more });
-      assert.deepEqual([answer.status, answer.headers.location], [404, undefined]);
-      assert.doesNotMatch(answer.body, /Admin API|localhost/);
+      const response = await host.inject({ path: "/admin/", headers: navigation, ...more });
+      assert.deepEqual([response.status, response.headers.location], [404, undefined]);
+      assert.doesNotMatch(response.body, /Admin API|localhost/);
     }
   });
 
-  test("leave /admin to an app at the root where they do not redirect, and redirect nobody without a port of the dashboard", async (t) => {
+  test("leave /admin to an app at the root where they do not redirect, and redirect nobody without a dashboard port", async (t) => {
     const root = (module: Module) =>
       module.provides("http", { default_path: "/", route: { "GET /*": (_event, rest) => `mine ${rest}` } });
     const { host } = await serving(t, {}, root);
     const far = await host.inject({ path: "/admin/x", headers: navigation, remote_address: "192.0.2.7" });
     assert.equal(far.body, "mine admin/x");
     const { host: without } = await serving(t, { admin_port: 0 });
-    const answer = await without.inject({ path: "/admin/", headers: navigation });
-    assert.deepEqual([answer.status, answer.headers.location], [404, undefined]);
+    const response = await without.inject({ path: "/admin/", headers: navigation });
+    assert.deepEqual([response.status, response.headers.location], [404, undefined]);
   });
 
   test("serve the apps, and the port of the dashboard serves none of them", async (t) => {
@@ -135,7 +135,7 @@ describe("the port of the dashboard", () => {
     assert.equal(led.headers.location, address);
   });
 
-  test("can have a name of its own behind a proxy that speaks HTTPS, where a token signs in", async (t) => {
+  test("can have its own name behind a proxy that speaks HTTPS, where a token signs in", async (t) => {
     const { host } = await serving(t);
     const proxied = { Host: "admin.example.org", "X-Forwarded-For": "192.0.2.7", "X-Forwarded-Proto": "https" };
     const page = { "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty" };
@@ -147,14 +147,14 @@ describe("the port of the dashboard", () => {
     const [line = ""] = signed.headers["set-cookie"] ?? [];
     assert.match(line, /; Secure$/);
     const session = { ...proxied, ...page, Cookie: line.split(";")[0] ?? "" };
-    const asked = { ...session, "X-Modhost-Page": signed.json<{ page_key: string }>().page_key };
-    assert.equal((await host.ask({ path: "/admin/api/status", headers: asked })).status, 200);
+    const headers = { ...session, "X-Modhost-Page": signed.json<{ page_key: string }>().page_key };
+    assert.equal((await host.ask({ path: "/admin/api/status", headers })).status, 200);
     assert.equal((await host.ask({ path: "/admin/api/status", headers: proxied })).status, 403);
     const plain = { ...signIn, "X-Forwarded-Proto": "http", Origin: "http://admin.example.org" };
     assert.equal((await host.ask({ path: "/admin/session", method: "POST", headers: plain })).status, 403);
   });
 
-  test("moves when the configuration of the running server changes, and the redirect with it", async (t) => {
+  test("moves when the configuration of the running server changes, and the redirect follows", async (t) => {
     const first = await freePort();
     const second = await freePort();
     const common = { modules_enabled: ["http", "http_admin"], ...loopback, admin_local: "any_user" };
@@ -162,8 +162,8 @@ describe("the port of the dashboard", () => {
     const open = () => server.host.listening().flatMap(({ service, port }) => (service === "admin" ? [port] : []));
     const led = async () => {
       const headers = { Accept: "text/html", Host: "localhost" };
-      const answer = await fetch(`http://127.0.0.1:${server.port()}/admin/`, { headers, redirect: "manual" });
-      return answer.headers.get("location");
+      const response = await fetch(`http://127.0.0.1:${server.port()}/admin/`, { headers, redirect: "manual" });
+      return response.headers.get("location");
     };
     assert.deepEqual([open(), await led()], [[first], `http://localhost:${first}/admin/`]);
     const plan = await server.apply({ ...common, admin_port: second });
@@ -182,7 +182,7 @@ describe("the port of the dashboard", () => {
     assert.deepEqual(open(), []);
   });
 
-  test("fails the start when it is set and taken, and causes a warning when the default is taken", async (t) => {
+  test("fails the start if it is configured and in use, and causes a warning if the default is in use", async (t) => {
     const blocker = createServer().listen(0, "127.0.0.1");
     t.after(() => blocker.close());
     await once(blocker, "listening");
@@ -206,7 +206,7 @@ describe("the port of the dashboard", () => {
     t.after(() => unset.stop());
     await unset.start();
     const { status, value } = await callAt<{ warnings: string[] }>(`${folder}/admin.sock`, "GET", "/status");
-    assert.equal(status, 200, "commands go by the admin socket");
+    assert.equal(status, 200, "commands use the admin socket");
     assert.match(
       value.warnings.join(),
       /The dashboard and the Admin API have no port\. Port \d+ .* is taken .* admin_port .* MODHOST_ADMIN_PORT=\d+\. Commands/,
@@ -215,19 +215,23 @@ describe("the port of the dashboard", () => {
     blocker.close();
     await once(blocker, "close");
     await unset.reload("http_admin");
-    assert.equal(unset.listening().filter(({ service }) => service === "admin").length, 1, "a reload tries it again");
+    assert.equal(
+      unset.listening().filter(({ service }) => service === "admin").length,
+      1,
+      "a reload tries the port again",
+    );
     assert.deepEqual(unset.modules().find(({ name }) => name === "http_admin")?.note, undefined);
   });
 });
 
-test("the port for HTTPS serves a certificate even where apps have no HTTPS, and needs a token", async (t) => {
+test("the HTTPS port of the dashboard serves a certificate even if apps have no HTTPS, and needs a token", async (t) => {
   const port = await freePort();
   const config = { admin_https_port: port, admin_https_interfaces: ["127.0.0.1"], admin_tokens: [token] };
   const host = await adminHost(t, { config: { ...config, https_ports: [], admin_local: "any_user" } });
   const status = (headers: Record<string, string>) =>
     new Promise((resolve, reject) => {
       const to = { host: "127.0.0.1", port, path: "/admin/api/status", agent: false, rejectUnauthorized: false };
-      request({ ...to, headers }, (answer) => resolve(answer.resume().statusCode))
+      request({ ...to, headers }, (response) => resolve(response.resume().statusCode))
         .on("error", reject)
         .end();
     });

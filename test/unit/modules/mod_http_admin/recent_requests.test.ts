@@ -5,17 +5,17 @@ import type { FinishedRequest } from "#modules/mod_http_admin/types.ts";
 import { adminHost } from "./support.ts";
 
 describe("the latest requests", () => {
-  test("are so many of each second, the first ones", () => {
+  test("contain the first requests of each second, up to a limit", () => {
     const seconds: (() => void)[] = [];
     const few = new PerSecond(2, (renew) => seconds.push(renew));
     assert.deepEqual([few.take(), few.take(), few.take(), few.take()], [true, true, false, false]);
-    assert.equal(seconds.length, 1, "a timer for all of them");
+    assert.equal(seconds.length, 1, "one timer for all requests");
     seconds.shift()?.();
     assert.deepEqual([few.take(), few.take(), few.take()], [true, true, false]);
     assert.equal(seconds.length, 1);
   });
 
-  test("of a burst include all failures, however many other requests there were", async (t) => {
+  test("include all failures of a burst, however many other requests arrived", async (t) => {
     const host = await adminHost(t, {
       modules: [
         {
@@ -27,7 +27,7 @@ describe("the latest requests", () => {
     for (let at = 0; at < 300; at += 1) await host.inject({ path: "/shop" });
     await host.inject({ path: "/shop/fail" });
     const { value } = await host.call<FinishedRequest[]>("GET", "/requests?limit=1000");
-    assert.ok(value.length >= 101 && value.length <= 302, `${value.length} are kept`);
+    assert.ok(value.length >= 101 && value.length <= 302, `${value.length} are stored`);
     assert.deepEqual([value.at(-1)?.path, value.at(-1)?.status], ["/shop/fail", 500]);
   });
 });

@@ -6,7 +6,7 @@ import { createHost } from "#core/host.ts";
 import { folderOf } from "#test/unit/core/module/support.ts";
 import { callAt } from "./support.ts";
 
-test("files of logs that were moved away are opened again through the Admin API, and by the host", async (t) => {
+test("log files that were moved away are opened again by the Admin API and by the host", async (t) => {
   const folder = await folderOf(t, {});
   const [log, requests, socket] = ["server.log", "requests.log", "s"].map((name) => join(folder, name)) as [
     string,
@@ -47,7 +47,7 @@ test("files of logs that were moved away are opened again through the Admin API,
   assert.equal(await readFile(log, "utf8"), "");
 });
 
-test("a log_file that cannot be opened prevents the start, and is named", async (t) => {
+test("a log_file that cannot be opened prevents the start, and the error names it", async (t) => {
   const folder = await folderOf(t, { plain: "" });
   const config = { modules_enabled: [], data_path: folder, log_file: join(folder, "plain", "log") };
   await assert.rejects(createHost({ config }).start(), /Option log_file is .*plain\/log, but it has to be a file/);

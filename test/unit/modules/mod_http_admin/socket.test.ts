@@ -19,7 +19,7 @@ const hello = (text: string) => `export default (module) => {
 };`;
 
 describe("the admin socket", () => {
-  test("belongs to its user alone, and goes with the server", async (t) => {
+  test("is accessible only to its user, and disappears with the server", async (t) => {
     const running = await adminHost(t);
     const { mode, uid } = await stat(running.socket);
     assert.deepEqual([mode & 0o777, uid], [0o600, process.getuid?.()]);
@@ -33,17 +33,17 @@ describe("the admin socket", () => {
     assert.equal(existsSync(running.socket), false);
   });
 
-  test("is made again when somebody removes it, such as a program that cleans up", async (t) => {
+  test("is created again when somebody removes it, such as a program that cleans up", async (t) => {
     const running = await adminHost(t, { clock: "manual" });
     assert.equal((await running.call("GET", "/status")).status, 200);
     await rm(running.socket);
     await running.clock.advance(60);
-    await eventually("the socket is there", () => existsSync(running.socket));
+    await eventually("the socket exists", () => existsSync(running.socket));
     assert.equal((await running.call("GET", "/status")).status, 200);
     assert.equal((await stat(running.socket)).mode & 0o777, 0o600);
   });
 
-  test("lies in a data folder that only its user can read, which a first start makes", async (t) => {
+  test("is in a data folder that only its user can read, which a first start creates", async (t) => {
     const folder = await mkdtemp(join(tmpdir(), "modhost-first-"));
     t.after(() => rm(folder, { recursive: true, force: true }));
     const data_path = join(folder, "srv", "data");
@@ -61,7 +61,7 @@ describe("the admin socket", () => {
     const path = join(folder, "admin.sock");
     const killed = createServer().listen(path);
     await once(killed, "listening");
-    // Closing takes its own file away alone, as an end by a signal does not.
+    // Closing would remove the server's own file, but a kill by a signal does not.
     await rename(path, `${path}.kept`);
     await new Promise((resolve) => killed.close(resolve));
     await rename(`${path}.kept`, path);
@@ -78,7 +78,7 @@ describe("the admin socket", () => {
   });
 
   const isRoot = process.getuid?.() === 0;
-  test("that another user has put there is not spoken to", { skip: !isRoot }, async (t) => {
+  test("is not contacted if another user created it", { skip: !isRoot }, async (t) => {
     const running = await adminHost(t);
     await chown(running.socket, 65_534, 65_534);
     const { code, stderr } = await ran(running.folder, ["status", "--socket", running.socket]);
@@ -86,7 +86,7 @@ describe("the admin socket", () => {
     assert.match(stderr, /is not a socket of this user's server: it belongs to uid 65534/);
   });
 
-  test("has one server: a second one on its data folder, or on its path, does not start, and names the process", async (t) => {
+  test("belongs to one server: a second one with the same data folder or path does not start, and names the process", async (t) => {
     const first = await adminHost(t);
     const start = (config: Record<string, unknown>) =>
       assert.rejects(createTestHost({ config: { modules_enabled: ["http_admin"], ...config } }), ({ message }) => {
@@ -98,7 +98,7 @@ describe("the admin socket", () => {
     assert.equal((await first.call("GET", "/status")).status, 200);
   });
 
-  test("with a path that is too long it warns and names the remedy; the server goes on", async (t) => {
+  test("is not opened at a path that is too long, with a warning that names the remedy", async (t) => {
     const admin_socket = `/tmp/${"x".repeat(110)}/admin.sock`;
     const running = await createTestHost({ config: { modules_enabled: ["http_admin"], admin_socket } });
     t.after(() => running.stop());
@@ -108,7 +108,7 @@ describe("the admin socket", () => {
 });
 
 describe("through the socket", () => {
-  test("modules are loaded, reloaded and unloaded, and each change is recorded with who asked", async (t) => {
+  test("modules are loaded, reloaded and unloaded, and each change is recorded with its caller", async (t) => {
     const running = await pluginHost(
       t,
       { "mod_http_one.js": hello("one") },

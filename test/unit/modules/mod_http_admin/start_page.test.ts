@@ -24,12 +24,12 @@ async function serving(t: TestContext, modules: readonly InlineModule[] = [], co
 }
 
 async function open({ inject }: AdminHost, { path = "/", method = "GET", ...more }: Record<string, string> = {}) {
-  const answer = await inject({ path, method, headers: { accept: "text/html,*/*", ...more } });
-  return { ...answer, text: answer.body };
+  const response = await inject({ path, method, headers: { accept: "text/html,*/*", ...more } });
+  return { ...response, text: response.body };
 }
 
 describe("the start page", () => {
-  test("tells who operates the server what is served, what failed, and what to try next", async (t) => {
+  test("shows the operator the served apps, the failures, and what to try next", async (t) => {
     const broken: InlineModule = {
       name: "mod_broken",
       load() {
@@ -40,7 +40,7 @@ describe("the start page", () => {
     const apps = [app("shop", { "GET /": "shop" }), app("sink", { "POST /drop": "" }), broken];
     const running = await serving(t, apps, { admin_port, admin_interfaces: ["127.0.0.1"] });
     const { status, headers, text } = await open(running);
-    assert.equal(status, 200, "it is a page, for the browser that it is for");
+    assert.equal(status, 200, "the page is sent to the operator's browser");
     assert.match(text, title);
     assert.match(text, new RegExp(`<a href="http://localhost:${admin_port}/admin/">Open the dashboard</a>`));
     assert.doesNotMatch(text, /page-key/);
@@ -59,16 +59,16 @@ describe("the start page", () => {
     const running = await serving(t, [app("shop", { "GET /": "shop" })]);
     const strangers: [string, Record<string, string>][] = [
       ["a proxy", { "x-forwarded-for": "203.0.113.7" }],
-      ["a name of another machine", { host: "www.example.org" }],
+      ["the name of another machine", { host: "www.example.org" }],
       ["a script of an app", { "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty" }],
       ["a frame", { "sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" }],
       ["a program", { accept: "application/json" }],
-      ["whoever takes anything", { accept: "*/*" }],
+      ["a client that accepts any type", { accept: "*/*" }],
       ["another path", { path: "/nowhere" }],
       ["another method", { method: "POST" }],
     ];
-    for (const [who, asked] of strangers) {
-      const { status, text } = await open(running, asked);
+    for (const [who, request] of strangers) {
+      const { status, text } = await open(running, request);
       assert.equal(status, 404, who);
       assert.doesNotMatch(text, /modhost is running|shop/, who);
       assert.match(text, /404/, who);
@@ -82,11 +82,11 @@ describe("the start page", () => {
   for (const [what, module, wanted] of [
     ["an app at /", app("mine", { GET: "mine" }, "/"), /^mine$/],
     ["a wildcard", app("mine", { "GET /*": (_event, rest) => `rest ${rest}` }, "/"), /^rest $/],
-    ["an app that answers 404 there itself", app("mine", { "GET /*": 404 }, "/"), /404<\/b>Not Found/],
-    ["an app that passes it on", app("mine", { "GET /*": () => undefined }, "/"), /404<\/b>Not Found/],
+    ["an app that responds with 404 there", app("mine", { "GET /*": 404 }, "/"), /404<\/b>Not Found/],
+    ["an app that calls next", app("mine", { "GET /*": () => undefined }, "/"), /404<\/b>Not Found/],
     ["an app for other methods", app("mine", { "POST /": "posted" }, "/"), /405<\/b>Method Not Allowed/],
     [
-      "a page of the operator's own for 404",
+      "the operator's own page for 404",
       {
         name: "mod_mine",
         load: (module: Module) => module.hook("http-error", () => "my own page"),
@@ -94,14 +94,14 @@ describe("the start page", () => {
       /^my own page$/,
     ],
   ] as const) {
-    test(`hides nothing: ${what} wins`, async (t) => {
+    test(`hides nothing: ${what} takes precedence`, async (t) => {
       const { text } = await open(await serving(t, [module]));
       assert.match(text, wanted);
       assert.doesNotMatch(text, title);
     });
   }
 
-  test("is there again when the app that was mounted there has gone", async (t) => {
+  test("appears again when the app that was mounted at the root is unloaded", async (t) => {
     const running = await serving(t, [app("late", { "GET /": "late" }, "/")]);
     assert.match((await open(running)).text, /^late$/);
     await running.host.unload("late");

@@ -34,10 +34,10 @@ const newStatus = (): ServerStatus => ({
   warnings: ["The module notes is not loaded: no luck"],
 });
 
-describe("how a server is, for people", () => {
+describe("the status for people", () => {
   const plain = { paint: (_style: string, text: string) => text, width: undefined };
 
-  test("has addresses, modules with their state, connections, requests, certificates and warnings", () => {
+  test("contains addresses, modules with their state, connections, requests, certificates and warnings", () => {
     const text = statusLines(newStatus(), plain).join("\n");
     for (const wanted of [
       /^version +modhost 1\.2\.3, process 7$/m,
@@ -45,7 +45,7 @@ describe("how a server is, for people", () => {
       /^ports +http on \[::1\]:80$/m,
       /^modules +1 loaded, 1 failed, 1 quarantined$/m,
       /^connections +12$/m,
-      /^requests +12 being answered$/m,
+      /^requests +12 in progress$/m,
       /^ {2}notes +failed +no luck\\x1b\[2J$/m,
       /^ {2}www\.example\.org +acme +\d.* 3 days left$/m,
       /^ {2}old\.example\.org +file +\d.* expired$/m,
@@ -56,10 +56,10 @@ describe("how a server is, for people", () => {
     }
   });
 
-  test("has the load and the rate of requests where they are known", () => {
-    const figures = { cpu: 0.12, event_loop: 0.034, rss: 120e6, heap: 40e6, active: 2, requests: 1250.4, errors: 3 };
-    const text = statusLines(newStatus(), plain, figures).join("\n");
-    assert.match(text, /^requests +12 being answered, 1250\/s, 3 failed$/m);
+  test("contains the load and the rate of requests if they are known", () => {
+    const metrics = { cpu: 0.12, event_loop: 0.034, rss: 120e6, heap: 40e6, active: 2, requests: 1250.4, errors: 3 };
+    const text = statusLines(newStatus(), plain, metrics).join("\n");
+    assert.match(text, /^requests +12 in progress, 1250\/s, 3 failed$/m);
     assert.match(text, /^load +12 % of a core, event loop 3 % busy, memory 120 MB \(heap 40\.0 MB\)$/m);
   });
 
@@ -68,7 +68,7 @@ describe("how a server is, for people", () => {
     for (const line of statusLines(newStatus(), output)) assert.ok(line.length <= 40, line);
   });
 
-  test("formats times as people write them", () => {
+  test("contains times in the way that people write them", () => {
     const at = "2026-01-01T00:00:00Z";
     const after = (seconds: number) => agoText(at, Date.parse(at) + seconds * 1000);
     assert.deepEqual([5, 200, 18_120, 1_000_000].map(after), ["5 s", "3 min", "5 h 2 min", "11 days 13 h"]);
@@ -100,7 +100,7 @@ describe("status --watch", () => {
     return { server, start, screen, ended };
   }
 
-  test("draws again at another size, and q gives the terminal back", async (t) => {
+  test("draws again when the size changes, and q restores the terminal", async (t) => {
     const { screen, ended } = await watching(t);
     const { stdout, stdin, modes, shows, text, forget } = screen;
     await shows(/q ends[\s\S]*http_admin +loaded/);
@@ -117,13 +117,13 @@ describe("status --watch", () => {
     assert.equal(stdout.listenerCount("resize"), 0);
   });
 
-  test("says that the server has gone, and shows the next one", async (t) => {
+  test("says that the server has stopped, and shows the next one", async (t) => {
     const { server, start, screen, ended } = await watching(t);
     await screen.shows(/http_admin +loaded/);
     await server.stop();
-    await screen.shows(/No server answers since \d\d:\d\d:\d\d/);
+    await screen.shows(/No server has responded since \d\d:\d\d:\d\d/);
     await start();
-    await screen.shows(/The server was started again: process \d+ has gone, \d+ serves/);
+    await screen.shows(/The server was restarted: process \d+ has ended, process \d+ serves/);
     screen.stdin.write("\u0003");
     assert.equal(await ended, 0);
   });

@@ -11,7 +11,7 @@ export interface AdminResponse<T = unknown> {
 
 export interface AdminHost extends TestHost {
   readonly socket: string;
-  /** Like `inject`, but at the service of the Admin API. */
+  /** Like `inject`, but for the service of the Admin API. */
   ask: TestHost["inject"];
   /** Calls an operation through the socket. */
   call<T = Record<string, unknown>>(

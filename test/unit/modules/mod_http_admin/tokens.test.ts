@@ -23,7 +23,7 @@ async function host(t: TestContext) {
 }
 
 describe("tokens of the Admin API", () => {
-  test("are made, listed and revoked live, and each is in the record", async (t) => {
+  test("are created, listed and revoked in the running server, and each change is recorded", async (t) => {
     const { call, make, folder } = await host(t);
     const { token, secret } = await make("deploy", "admin, metrics", { expires: "30d", rate: "10/s" });
     assert.deepEqual([token.name, token.scopes, token.rate], ["deploy", ["admin", "metrics"], "10/s"]);
@@ -46,9 +46,9 @@ describe("tokens of the Admin API", () => {
     assert.deepEqual(
       changes.map(({ what, result }) => [what, result]),
       [
-        ["make the token deploy (admin, metrics)", "done"],
-        ["make the token deploy (admin)", "refused"],
-        ["make the token x (all)", "refused"],
+        ["create the token deploy (admin, metrics)", "done"],
+        ["create the token deploy (admin)", "refused"],
+        ["create the token x (all)", "refused"],
         ["revoke the token deploy", "done"],
         ["revoke the token deploy", "refused"],
       ],
@@ -57,7 +57,7 @@ describe("tokens of the Admin API", () => {
     assert.ok(!(await readFile(join(folder, "tokens.json"), "utf8")).includes("deploy"));
   });
 
-  test("open what their scopes say, from anywhere, and stand in the record", async (t) => {
+  test("permit what their scopes say, from anywhere, and are named in the record", async (t) => {
     const { make, through } = await host(t);
     const admin = (await make("deploy", "admin")).secret;
     const reading = (await make("dash", "admin:read")).secret;
@@ -73,10 +73,10 @@ describe("tokens of the Admin API", () => {
     assert.match(lacking.body, /The token ci lacks the scope admin:read/);
     assert.match(String(lacking.headers["www-authenticate"]), /insufficient_scope/);
     const made = await through("/tokens", reading, "POST");
-    assert.equal(made.status, 403, "one that looks makes no others");
+    assert.equal(made.status, 403, "a token for reading cannot create tokens");
   });
 
-  test("that are forged, revoked or over their rate are refused as everywhere", async (t) => {
+  test("that are forged, revoked or over their rate are refused everywhere", async (t) => {
     const { make, through, call } = await host(t);
     const { secret } = await make("deploy", "admin", { rate: "1/h" });
     assert.equal((await through("/status", secret)).status, 200);
@@ -86,13 +86,13 @@ describe("tokens of the Admin API", () => {
     assert.equal((await through("/status", secret.toLowerCase())).status, 401);
     await call("POST", "/tokens/deploy/revoke");
     const gone = await through("/status", secret, "GET", "localhost");
-    assert.equal(gone.status, 401, "also where none would be needed");
+    assert.equal(gone.status, 401, "also where no token is needed");
     assert.match(String(gone.headers["www-authenticate"]), /error="invalid_token"/);
   });
 });
 
 describe("modhost token", () => {
-  test("makes, lists and revokes tokens of the running server", async (t) => {
+  test("creates, lists and revokes tokens of the running server", async (t) => {
     const { folder, through } = await host(t);
     const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify({ data_path: folder }) });
     const made = await ran(cwd, ["token", "new", "ci", "admin:read", "rpc:add,metrics", "--expires=30d", "--json"]);
@@ -112,18 +112,18 @@ describe("modhost token", () => {
     assert.deepEqual([again.code, again.stderr], [1, "modhost: There is no token ci: modhost token list shows all\n"]);
   });
 
-  test("edits the file where no server runs, says so, and a server takes it over", async (t) => {
+  test("edits the file if no server runs, says so, and a server reads it when it starts", async (t) => {
     const modules_enabled = ["http_admin", "http_openmetrics"];
     const data = await folderOf(t, {});
     const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify({ data_path: data, modules_enabled }) });
     const made = await ran(cwd, ["token", "new", "ci", "metrics", "--no-json"]);
     assert.equal(made.code, 0, made.stderr);
-    assert.match(made.stderr, /no server answers here, so this is the file .*tokens\.json/);
+    assert.match(made.stderr, /no server runs here, so this command uses the file .*tokens\.json/);
     assert.match(made.stdout, /^mht_\w+\n/);
     const audit = JSON.parse(await readFile(join(data, "audit.jsonl"), "utf8")) as Change;
     assert.deepEqual(
       [audit.what, audit.by],
-      ["make the token ci (metrics)", `uid ${process.getuid?.()} without a server`],
+      ["create the token ci (metrics)", `uid ${process.getuid?.()} without a server`],
     );
     assert.match((await ran(cwd, ["token", "list", "--no-json"])).stdout, /\nci /);
     await adminHost(t, { config: { data_path: data } });
@@ -134,14 +134,14 @@ describe("modhost token", () => {
     );
   });
 
-  test("lists the scopes of the running server, or those that it would have where none runs", async (t) => {
+  test("lists the scopes of the running server, or the scopes that it would have if none runs", async (t) => {
     const { folder, make } = await host(t);
     await make("ci", "rpc:add");
     const modules_enabled = ["http_admin", "http_openmetrics"];
     const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify({ data_path: folder, modules_enabled }) });
     const listed = await ran(cwd, ["token", "scopes", "--no-json"]);
-    assert.match(listed.stdout, /^SCOPE +MODULE +OPENS\napp:NAME +apps that require/);
-    assert.match(listed.stdout, /\nadmin:read +http_admin +what the Admin API shows/);
+    assert.match(listed.stdout, /^SCOPE +MODULE +PERMITS\napp:NAME +apps that require/);
+    assert.match(listed.stdout, /\nadmin:read +http_admin +everything that the Admin API shows/);
     assert.match(listed.stdout, /\nrpc:GROUP +scopes_of_others +the commands/);
     assert.equal((await ran(cwd, ["unload", "scopes_of_others"])).code, 0);
     assert.match(
@@ -159,7 +159,7 @@ describe("modhost token", () => {
     );
   });
 
-  test("refuses groups of the RPC that there are not, also where no server runs", async (t) => {
+  test("refuses unknown groups of the RPC, also if no server runs", async (t) => {
     const data = await folderOf(t, {});
     const config = { data_path: data, modules_enabled: ["http", "http_admin", "node", "http_api"] };
     const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify(config) });

@@ -14,16 +14,16 @@ const content = (path: string, headers: Record<string, string> = {}, as?: string
 };
 
 const rangeOf = async (range: string, more: Record<string, string> = {}) => {
-  const answer = await content("/media/film.mp4", { range, ...more });
-  return [answer.status, answer.headers.get("content-range"), await answer.text()];
+  const response = await content("/media/film.mp4", { range, ...more });
+  return [response.status, response.headers.get("content-range"), await response.text()];
 };
 
-describe("a file that is downloaded", () => {
+describe("a downloaded file", () => {
   before(async () => {
     await shared.host.upload("/media/film.mp4", text);
   });
 
-  test("has its type and length, and a validator that is its CID", async () => {
+  test("has its type and length, and its CID as validator", async () => {
     const whole = await content("/media/film.mp4");
     const { headers } = whole;
     assert.deepEqual(
@@ -37,7 +37,7 @@ describe("a file that is downloaded", () => {
     assert.deepEqual([again.status, await again.text()], [304, ""]);
   });
 
-  test("is read in ranges, as players do that look for a place", async () => {
+  test("is read in ranges, as players do that seek", async () => {
     assert.deepEqual(await rangeOf("bytes=2-4"), [206, "bytes 2-4/10", "234"]);
     assert.deepEqual(await rangeOf("bytes=7-"), [206, "bytes 7-9/10", "789"]);
     assert.deepEqual(await rangeOf("bytes=-3"), [206, "bytes 7-9/10", "789"]);
@@ -47,7 +47,7 @@ describe("a file that is downloaded", () => {
     assert.deepEqual(await rangeOf("bytes=2-4", { "if-range": '"other"' }), [200, null, text]);
   });
 
-  test("may be empty, and must not be a directory or missing", async () => {
+  test("may be empty, but not a directory or missing", async () => {
     await shared.host.upload("/media/empty.txt", "");
     const empty = await content("/media/empty.txt");
     assert.deepEqual([empty.status, await empty.text()], [200, ""]);
@@ -57,7 +57,7 @@ describe("a file that is downloaded", () => {
   });
 });
 
-describe("contents are anybody's:", () => {
+describe("content of unknown origin:", () => {
   const guarded = async (path: string, as?: string) => {
     const { headers } = await content(path, {}, as);
     assert.match(headers.get("content-security-policy") ?? "", /^sandbox; default-src 'none';/);
@@ -66,7 +66,7 @@ describe("contents are anybody's:", () => {
   };
 
   for (const name of ["page.html", "picture.svg", "code.js", "style.css", "page.xhtml", "feed.xml"]) {
-    test(`${name} is text where it is shown, and saved as bytes`, async () => {
+    test(`${name} is shown as text, and saved as bytes`, async () => {
       await shared.host.upload(`/bad/${name}`, "<script>alert(1)</script>", { replace: true });
       assert.deepEqual(await guarded(`/bad/${name}`), ["text/plain; charset=utf-8", "inline"]);
       assert.deepEqual(await guarded(`/bad/${name}`, "download"), ["application/octet-stream", "attachment"]);
@@ -74,7 +74,7 @@ describe("contents are anybody's:", () => {
     });
   }
 
-  test("names that lie or hurt are saved under harmless ones", async () => {
+  test("misleading or harmful names are replaced by harmless ones in downloads", async () => {
     const evil = `"quote\u202egpj.exe\r\nX-Evil: 1;<b>${"\u{1f600}".repeat(80)}.txt`;
     await shared.host.node.files.write(`/bad/${evil}`, "x", { create: true, parents: true });
     const { headers, status } = await content(`/bad/${evil}`, {}, "download");
@@ -88,21 +88,21 @@ describe("contents are anybody's:", () => {
   });
 });
 
-describe("a directory is downloaded", () => {
+describe("a downloaded directory", () => {
   before(async () => {
     for (const name of ["a.txt", "b/c.txt"]) await shared.host.upload(`/packed/tree/${name}`, name);
   });
 
-  test("as tar, under its name", async () => {
-    const answer = await shared.host.ask("/node/files/tar?path=/packed/tree");
-    assert.equal(answer.headers.get("content-type"), "application/x-tar");
-    assert.match(answer.headers.get("content-disposition") ?? "", /^attachment; filename="tree\.tar"/);
+  test("is a tar archive with its name", async () => {
+    const response = await shared.host.ask("/node/files/tar?path=/packed/tree");
+    assert.equal(response.headers.get("content-type"), "application/x-tar");
+    assert.match(response.headers.get("content-disposition") ?? "", /^attachment; filename="tree\.tar"/);
     const names: string[] = [];
     const archive = extract().on("entry", (header, stream, next) => {
       names.push(header.name);
       stream.on("end", next).resume();
     });
-    archive.end(Buffer.from(await answer.arrayBuffer()));
+    archive.end(Buffer.from(await response.arrayBuffer()));
     await new Promise((resolve, reject) => archive.on("finish", () => resolve(undefined)).on("error", reject));
     assert.deepEqual(names.map((name) => name.replace(/\/$/, "")).sort(), [
       "tree",
@@ -112,9 +112,9 @@ describe("a directory is downloaded", () => {
     ]);
   });
 
-  test("as CAR, with all of its blocks", async () => {
-    const answer = await shared.host.ask("/node/files/car?path=/packed/tree");
-    const car = await CarReader.fromBytes(new Uint8Array(await answer.arrayBuffer()));
+  test("is a CAR file with all of its blocks", async () => {
+    const response = await shared.host.ask("/node/files/car?path=/packed/tree");
+    const car = await CarReader.fromBytes(new Uint8Array(await response.arrayBuffer()));
     const { cid: root } = await shared.host.node.files.stat("/packed/tree");
     assert.deepEqual((await car.getRoots()).map(String), [String(root)]);
     assert.equal((await Array.fromAsync(car.cids())).length, 4);

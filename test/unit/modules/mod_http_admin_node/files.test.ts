@@ -15,13 +15,13 @@ const namesIn = async (path: string, fields: Record<string, string | number> = {
 };
 
 describe("an upload", () => {
-  test("is at its path in folders that it makes, with the CID that an addition has", async () => {
+  test("creates its folders, and gets the CID that the add command gives it", async () => {
     const { host } = shared;
     const content = "x".repeat(300_000);
-    const answer = await host.upload("/up/deep/a.txt", content);
-    const uploaded = (await answer.json()) as Uploaded;
+    const response = await host.upload("/up/deep/a.txt", content);
+    const uploaded = (await response.json()) as Uploaded;
     const { cid } = await host.node.add({ content }, { onlyHash: true });
-    assert.deepEqual([answer.status, uploaded], [200, { path: "/up/deep/a.txt", cid: String(cid), size: 300_000 }]);
+    assert.deepEqual([response.status, uploaded], [200, { path: "/up/deep/a.txt", cid: String(cid), size: 300_000 }]);
     const stat = await host.get<FilesStat>("/node/files/stat", { path: "/up/deep/a.txt" });
     assert.deepEqual([stat.type, stat.size, stat.media_type], ["file", 300_000, "text/plain; charset=utf-8"]);
   });
@@ -31,7 +31,7 @@ describe("an upload", () => {
     await host.upload("/up/one", "first");
     const refused = await host.upload("/up/one", "second");
     assert.equal(refused.status, 409);
-    assert.match(await refused.text(), /conflict.*There is a file \/up\/one/);
+    assert.match(await refused.text(), /conflict.*The file \/up\/one already exists/);
     assert.equal((await host.upload("/up/one", "second", { replace: true })).status, 200);
     const content = await host.ask("/node/files/content?path=/up/one&as=text");
     assert.equal(await content.text(), "second");
@@ -44,11 +44,12 @@ describe("an upload", () => {
     });
   }
 
-  test("is not at its path when the host has lost its session of a shared store meanwhile, and can be repeated", async (t) => {
+  test("is not at its path if the host has lost its session of a shared store meanwhile, and can be repeated", async (t) => {
     const { host } = shared;
     const { pins, lock } = host.node.lowLevel;
     const guard = pins.guard.bind(pins);
-    // As it is done when the session is joined anew: what is put is not linked yet.
+    // Simulates what happens when the session is opened again: blocks that were written are not
+    // linked yet.
     const lose = (roots: Parameters<typeof guard>[0]) => {
       lock.voidCalls();
       return guard(roots);
@@ -59,7 +60,7 @@ describe("an upload", () => {
     assert.equal((await host.upload("/up/lost", "x")).status, 200);
   });
 
-  test("that is cut leaves nothing, and no pin", async (t) => {
+  test("that is interrupted leaves neither a file nor a pin", async (t) => {
     const host = await startNode();
     t.after(() => host.stop());
     const pins = () => Array.fromAsync(host.node.pin.ls({ type: "recursive" }), ({ cid }) => String(cid));
@@ -74,13 +75,13 @@ describe("an upload", () => {
     });
     sent.on("error", () => undefined).on("close", resolve);
     await new Promise((written) => sent.write(Buffer.alloc(500_000), written));
-    // Until the server has begun with it.
+    // Waits until the server has begun with the upload.
     const { lowLevel } = host.node;
     const hasBegun = async () => !lowLevel.pins.guarded().next().done || (await lowLevel.stat()).blocks >= 3;
     await eventually("the server has begun with the upload", hasBegun, { every: 5 });
     sent.destroy();
     await closed;
-    // What is under way is over when the module has gone.
+    // When the module is unloaded, its running uploads have ended.
     await host.unload("http_admin_node");
     assert.deepEqual(await Array.fromAsync(host.node.files.ls("/")), []);
     assert.deepEqual(await pins(), pinned);
@@ -90,7 +91,7 @@ describe("an upload", () => {
     assert.deepEqual(host.logged("error"), []);
   });
 
-  test("of many files is one record, with what failed of it", async (t) => {
+  test("makes one record for many files, which names the failures", async (t) => {
     const host = await startNode();
     t.after(() => host.stop());
     for (const name of ["a", "b", "c"]) await host.upload(`/batch/${name}`, name);
@@ -100,7 +101,7 @@ describe("an upload", () => {
     const [record] = records.filter(({ what }) => what.startsWith("upload"));
     assert.match(record?.what ?? "", /^upload 4 files, 3 bytes, the first \/batch\/a$/);
     assert.equal(record?.result, "failed");
-    assert.match(record?.error?.message ?? "", /^1 of 4 were not stored; the first: \/batch\/a: There is a file/);
+    assert.match(record?.error?.message ?? "", /^1 of 4 were not stored; the first: \/batch\/a: The file/);
     assert.match(record?.by ?? "", /^admin socket/);
   });
 });
@@ -124,11 +125,11 @@ describe("the namespace", () => {
       ],
     );
     assert.match(await host.refusal("GET", "/node/files", { path: "/list", limit: 5000 }), /^400 invalid/);
-    assert.match(await host.refusal("GET", "/node/files", { path: "/nothing" }), /^404 not_found: There is nothing at/);
+    assert.match(await host.refusal("GET", "/node/files", { path: "/nothing" }), /^404 not_found: Nothing exists at/);
     assert.match(await host.refusal("GET", "/node/files", { path: "/list/a.png" }), /^400 invalid: .* is a file/);
   });
 
-  test("is listed where a block is not here, without asking anybody", async () => {
+  test("is listed without asking peers if a block is missing", async () => {
     const { host } = shared;
     const missing = "QmYCvbfNbCwFR45HiNP45rwJgvatpiW38D961L5qAhUM5Y";
     const links = [{ Name: "far", Hash: parseCid(missing), Tsize: 77 }];
@@ -137,7 +138,7 @@ describe("the namespace", () => {
     assert.deepEqual(entries, [{ name: "far", cid: missing, type: "unknown", size: 77, is_here: false }]);
   });
 
-  test("is listed where a directory is sharded, and whatever its entries are called", async () => {
+  test("is listed if a directory is sharded, and with any names of entries", async () => {
     const { host } = shared;
     const names = ["<script>alert(1)<script>", "x".repeat(4096), "\u202egnp.exe", "a b?#%", "é"];
     await host.node.config.set("Experimental.ShardingEnabled", true);
@@ -150,12 +151,14 @@ describe("the namespace", () => {
     assert.deepEqual([first?.type, first?.size, first?.is_here], ["file", 24, true]);
     await host.post("/node/files/import", { cid: path, to: "/odd" });
     for (const name of names) {
-      const answer = await host.ask(`/node/files/content?${new URLSearchParams({ path: `/odd/${name}`, as: "text" })}`);
-      assert.deepEqual([answer.status, await answer.text()], [200, name]);
+      const response = await host.ask(
+        `/node/files/content?${new URLSearchParams({ path: `/odd/${name}`, as: "text" })}`,
+      );
+      assert.deepEqual([response.status, await response.text()], [200, name]);
     }
   });
 
-  test("changes by move, copy, import and remove, which do not replace unasked", async () => {
+  test("changes by move, copy, import and remove, which replace nothing unless told to", async () => {
     const { host } = shared;
     const { cid } = (await (await host.upload("/change/a", "text of a")).json()) as Uploaded;
     await host.post("/node/files/copy", { from: "/change/a", to: "/change/b" });

@@ -24,14 +24,14 @@ import { type NodeHost, sharedNode, startNode } from "./support.ts";
 const shared = sharedNode();
 
 describe("the node shows", () => {
-  test("who it is, how much it holds, and that it is offline", async () => {
+  test("its identity, the size of its repo, and that it is offline", async () => {
     const { host } = shared;
     const status = await host.get<NodeStatus>("/node");
     assert.deepEqual([status.online, status.offline, status.addresses], [false, true, []]);
     assert.equal(status.id, String((await host.node.id()).id));
     assert.ok(status.repo.blocks > 0 && status.repo.size > 0 && (status.repo.limit ?? 0) > 0);
-    const figures = await host.get<NodeFiguresNow>("/node/figures");
-    assert.deepEqual([figures.online, figures.peers, figures.blocks], [false, 0, status.repo.blocks]);
+    const metrics = await host.get<NodeFiguresNow>("/node/figures");
+    assert.deepEqual([metrics.online, metrics.peers, metrics.blocks], [false, 0, status.repo.blocks]);
     assert.deepEqual(await host.get<PeerList>("/node/peers"), { online: false, peers: [] });
     assert.equal((await host.get<BitswapState>("/node/bitswap")).online, false);
     assert.deepEqual((await host.get<NodeHistory>("/node/history")).series.rate_in, []);
@@ -41,7 +41,7 @@ describe("the node shows", () => {
     );
   });
 
-  test("its configuration, key by key, without secrets, and what waits for a restart", async () => {
+  test("its configuration key by key, without secrets, and which values wait for a restart", async () => {
     const { host } = shared;
     const { keys, waiting } = await host.get<NodeConfig>("/node/config");
     const keyOf = (name: string) => keys.find(({ key }) => key === name);
@@ -56,7 +56,7 @@ describe("the node shows", () => {
     assert.deepEqual(live, { key: "Datastore.StorageMax", value: '"20GB"', is_in_force: true });
     assert.match(
       await host.refusal("POST", "/node/config", { key: "Datastore.StorageMax", value: "20GB" }),
-      /^400.*no JSON/,
+      /^400.*not JSON/,
     );
     assert.match(
       await host.refusal("POST", "/node/config", { key: "Identity.PrivKey", value: '"x"' }),
@@ -87,7 +87,7 @@ describe("pins", () => {
     assert.equal(renamed.name, "Second");
     assert.equal((await host.get<PinState>(`/node/pins/${cid}`)).name, "Second");
     const [listed] = await Array.fromAsync(host.node.pin.ls({ name: "Second" }));
-    assert.equal(String(listed?.cid), cid, "the name is that of the node's pin");
+    assert.equal(String(listed?.cid), cid, "the pin of the node has the name");
     assert.match(await host.refusal("POST", `/node/pins/${cid}/rename`, { name: "ü".repeat(128) }), /^400 /);
     await host.post(`/node/pins/${cid}/remove`);
     assert.deepEqual(await host.get<PinState>(`/node/pins/${cid}`), { cid, type: "none", name: "" });
@@ -97,7 +97,7 @@ describe("pins", () => {
       assert.ok(whats.includes(what), what);
   });
 
-  test("through a pin above are told as such, and pages are cut", async () => {
+  test("that exist through another pin are reported as such, and the list has pages", async () => {
     const { host } = shared;
     const [root] = await Array.fromAsync(
       host.node.addAll([{ path: "a", content: "below" }], { wrapWithDirectory: true, pin: true }),
@@ -119,7 +119,7 @@ describe("pins", () => {
 });
 
 describe("jobs", () => {
-  test("collect what nothing keeps, and verify what is there", async () => {
+  test("collect garbage and verify blocks", async () => {
     const { host } = shared;
     const { cid } = await host.node.add("garbage", { pin: false });
     const collected = await host.over(await host.post<Job>("/node/repo/gc"));
@@ -134,7 +134,7 @@ describe("jobs", () => {
 });
 
 describe("keys", () => {
-  test("are made, renamed, exported, imported and removed, and publish", async () => {
+  test("are created, renamed, exported, imported, removed, and used to publish", async () => {
     const { host } = shared;
     const made = await host.post<NodeKey>("/node/keys", { name: "site" });
     const renamed = await host.post<NodeKey>("/node/keys/site/rename", { to: "page" });
@@ -167,19 +167,19 @@ describe("keys", () => {
   });
 });
 
-test("remote pinning services are configured, and their keys never shown", async () => {
+test("remote pinning services are configured, and their keys are never shown", async () => {
   const { host } = shared;
   await host.post("/node/remote", { service: "far", endpoint: "http://127.0.0.1:9/api", key: "a-secret-key" });
   const services = await host.get<RemoteServiceState[]>("/node/remote");
   assert.deepEqual(services, [{ service: "far", endpoint: "http://127.0.0.1:9/api" }]);
-  const asked = await host.get<RemoteServiceState[]>("/node/remote", { counts: true });
-  assert.deepEqual(asked, [{ service: "far", endpoint: "http://127.0.0.1:9/api", is_valid: false }]);
+  const counted = await host.get<RemoteServiceState[]>("/node/remote", { counts: true });
+  assert.deepEqual(counted, [{ service: "far", endpoint: "http://127.0.0.1:9/api", is_valid: false }]);
   assert.doesNotMatch(JSON.stringify(await host.get("/changes")), /a-secret-key/);
   await host.post("/node/remote/far/remove");
   assert.deepEqual(await host.get("/node/remote"), []);
 });
 
-describe("any block is explored:", () => {
+describe("any block is shown:", () => {
   test("a directory with its links in pages", async () => {
     const { host } = shared;
     const files = ["a", "b", "c"].map((name) => ({ path: name, content: name }));
@@ -195,7 +195,7 @@ describe("any block is explored:", () => {
     assert.equal(below.cid, String(all[1]?.cid));
   });
 
-  test("values as JSON, bytes as text or hex, all cut", async () => {
+  test("values as JSON, bytes as text or hex, all of limited length", async () => {
     const { host } = shared;
     const value = await host.node.dag.put({ a: [1, "two"], long: "x".repeat(100_000) });
     const { codec, data } = await host.get<DagNode>("/node/dag", { path: String(value) });
@@ -228,7 +228,7 @@ describe("two nodes on loopback", () => {
     await Promise.all([one?.stop(), other?.stop()]);
   });
 
-  test("connect, show each other, fetch what is pinned, and part", async () => {
+  test("connect, show each other, fetch a pinned block, and disconnect", async () => {
     const { addresses, id } = await other.get<NodeStatus>("/node");
     const address = addresses.find((each) => each.includes("127.0.0.1/tcp") && !each.includes("/ws")) ?? "";
     const { message } = await one.post<{ message: string }>("/node/peers/connect", { address });
@@ -243,14 +243,14 @@ describe("two nodes on loopback", () => {
     const bitswap = await one.get<BitswapState>("/node/bitswap");
     assert.ok(bitswap.ledgers.some(({ peer: from, exchanged }) => from === id && exchanged >= 3));
     await one.post("/node/peers/disconnect", { address: `/p2p/${id}` });
-    // Either may dial the other again at once, to announce the blocks or to see whether it can:
-    // that is another connection.
+    // Either node may dial the other again at once, to announce the blocks or to test reachability.
+    // That is another connection.
     const isListed = async () =>
       (await one.get<PeerList>("/node/peers")).peers.some((each) => each.id === id && each.opened === peer?.opened);
     await eventually("the connection is not listed any more", async () => !(await isListed()), { every: 50 });
   });
 
-  test("cancel what does not come", async () => {
+  test("cancel the pinning of a block that nobody has", async () => {
     const missing = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
     const job = await one.post<Job>("/node/pins", { path: missing });
     const cancelled = await one.post<Job>(`/node/jobs/${job.id}/cancel`);

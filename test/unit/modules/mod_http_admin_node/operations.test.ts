@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { operations } from "#modules/mod_http_admin_node/operations/index.ts";
 import { shapes } from "#modules/mod_http_admin_node/shapes.ts";
 
-test("operations of the node have names and places of their own, change by POST, and answer shapes that there are", () => {
+test("operations of the node have unique names and paths, change things only by POST, and return declared types", () => {
   for (const { name, path, method, scope, response } of operations) {
     assert.match(`${name} ${path}`, /^node_\w+ \/node(?:\/|$)/);
     assert.equal(scope === "admin", method === "POST", name);

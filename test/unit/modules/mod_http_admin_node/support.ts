@@ -16,16 +16,16 @@ export interface NodeHost extends TestHost {
   readonly node: NodeModule;
   /** The admin socket. */
   readonly socketPath: string;
-  /** The answer as it is; `path` begins behind `/admin/api`. */
+  /** Resolves to any response; `path` begins after `/admin/api`. */
   ask(path: string, init?: RequestInit): Promise<Response>;
-  /** The value of a GET that is answered with 200. */
+  /** Resolves to the body of a GET with status 200. */
   get<T>(path: string, fields?: Fields): Promise<T>;
-  /** The value of a POST that is answered with 200. */
+  /** Resolves to the body of a POST with status 200. */
   post<T>(path: string, fields?: Fields): Promise<T>;
-  /** Status and code of a refusal. */
+  /** Resolves to the status and code of an error. */
   refusal(method: "GET" | "POST", path: string, fields?: Fields): Promise<string>;
   upload(path: string, content: string | Uint8Array | ReadableStream, more?: Fields): Promise<Response>;
-  /** The job once it is over. */
+  /** Waits until the job has ended, and resolves to it. */
   over(job: Job): Promise<Job>;
 }
 
@@ -46,7 +46,8 @@ export async function startNode(options: TestHostOptions = {}): Promise<NodeHost
     ...options.config,
   };
   const running = await createTestHost({ modules: [], ...options, config });
-  // The server knows the connections of its own process, and has them need a token at its ports.
+  // The server recognizes connections of its own process, and requires a token for them at its
+  // ports.
   const socketPath = join(running.folder, "admin.sock");
   const dispatcher = new Agent({ connect: { socketPath } });
   const ask: NodeHost["ask"] = (path, { headers, ...init } = {}) =>
@@ -60,9 +61,9 @@ export async function startNode(options: TestHostOptions = {}): Promise<NodeHost
       ? ask(`${path}${query(fields)}`)
       : ask(path, { method, headers: { "content-type": "application/json" }, body: JSON.stringify(fields) });
   const value = async <T>(method: "GET" | "POST", path: string, fields?: Fields): Promise<T> => {
-    const answer = await send(method, path, fields);
-    const text = await answer.text();
-    if (answer.status !== 200) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    const response = await send(method, path, fields);
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${method} ${path}: ${response.status} ${text}`);
     return JSON.parse(text) as T;
   };
   const over = async (job: Job): Promise<Job> => {
@@ -81,9 +82,9 @@ export async function startNode(options: TestHostOptions = {}): Promise<NodeHost
     get: (path, fields) => value("GET", path, fields),
     post: (path, fields) => value("POST", path, fields),
     async refusal(method, path, fields) {
-      const answer = await send(method, path, fields);
-      const { error } = (await answer.json()) as Refusal;
-      return `${answer.status} ${error.code}: ${error.message}`;
+      const response = await send(method, path, fields);
+      const { error } = (await response.json()) as Refusal;
+      return `${response.status} ${error.code}: ${error.message}`;
     },
     upload: (path, body, more) =>
       ask(`/node/files/content${query({ path, ...more })}`, { method: "POST", body, duplex: "half" } as RequestInit),
@@ -91,7 +92,7 @@ export async function startNode(options: TestHostOptions = {}): Promise<NodeHost
   };
 }
 
-/** A host that the tests of a file share. */
+/** Returns a host that the tests of a file share. */
 export function sharedNode(options: TestHostOptions = {}): { readonly host: NodeHost } {
   let host: NodeHost;
   before(async () => {

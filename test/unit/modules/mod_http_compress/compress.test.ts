@@ -1,4 +1,4 @@
-/** What clients get of apps whose answers are compressed. */
+/** Responses that clients get from apps with compression. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -25,7 +25,9 @@ const open: Record<string, (bytes: Buffer) => Buffer> = {
 
 type Route = HttpProvider["route"];
 
-/** A host with the app `hello`; `/headers/...` answers with what the test sets. */
+/**
+ * Starts a host with the app `hello`, whose path `/headers/...` responds with what the test sets.
+ */
 async function serving(
   http_compress: unknown,
   route: Route = {},
@@ -60,17 +62,17 @@ async function serving(
   return { host, ask, [Symbol.asyncDispose]: () => host.stop() };
 }
 
-const figure = async (app: Awaited<ReturnType<typeof serving>>, name: string) => {
+const metric = async (app: Awaited<ReturnType<typeof serving>>, name: string) => {
   const text = await app.host.client("HTTP/1.1").text("/metrics");
   return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, "m").exec(text)?.[1] ?? Number.NaN);
 };
 
-describe("an answer", () => {
-  test("comes in the coding that the client likes best, over every protocol", async () => {
+describe("a response", () => {
+  test("has the coding that the client prefers, over every protocol", async () => {
     await using app = await serving({ "*": {} });
     for (const by of ["HTTP/1.1", "HTTPS/1.1", "HTTP/2"] as const) {
       const chosen: (string | undefined)[] = [];
-      for (const asked of [
+      for (const accepted of [
         undefined,
         "gzip",
         "br;q=0.5, gzip;q=0.8",
@@ -83,7 +85,7 @@ describe("an answer", () => {
         "identity;q=0, x-gzip;q=0.2",
         "deflate",
       ]) {
-        const reply = await app.ask("/hello/long", asked, {}, { by });
+        const reply = await app.ask("/hello/long", accepted, {}, { by });
         const coding = reply.header("content-encoding");
         assert.equal(reply.header("vary"), "Accept-Encoding");
         assert.equal(reply.header("content-length"), String(reply.bytes.length));
@@ -95,18 +97,18 @@ describe("an answer", () => {
     }
   });
 
-  test("stays as it is where its size, type, status or headers say so", async () => {
-    const answer = (headers: ResponseHeaders, body: string | Readable = long, status_code = 200) => ({
+  test("is not compressed if its size, type, status or headers forbid it", async () => {
+    const responding = (headers: ResponseHeaders, body: string | Readable = long, status_code = 200) => ({
       "GET /": () => ({ status_code, headers: { ...plain, ...headers } as ResponseHeaders, body }),
     });
-    const cases: Record<string, ReturnType<typeof answer>> = {
-      small: answer({}, long.slice(0, 1023)),
-      image: answer({ content_type: "image/png" }),
-      coded: answer({ content_encoding: "br" }),
-      kept: answer({ cache_control: "public, no-transform" }),
-      part: answer({ content_range: "bytes 0-5/10" }, long, 206),
-      digest: answer({ repr_digest: "sha-256=:AA==:" }),
-      excepted: answer({}),
+    const cases: Record<string, ReturnType<typeof responding>> = {
+      small: responding({}, long.slice(0, 1023)),
+      image: responding({ content_type: "image/png" }),
+      coded: responding({ content_encoding: "br" }),
+      untransformed: responding({ cache_control: "public, no-transform" }),
+      part: responding({ content_range: "bytes 0-5/10" }, long, 206),
+      digest: responding({ repr_digest: "sha-256=:AA==:" }),
+      excepted: responding({}),
     };
     const route = Object.entries(cases).map(([name, value]) => [`GET /${name}`, value["GET /"]]);
     await using app = await serving({ "*": { except: ["/hello/excepted"] } }, Object.fromEntries(route));
@@ -134,7 +136,7 @@ describe("an answer", () => {
     assert.equal(head?.bytes.length, 0);
   });
 
-  test("is 304 for whoever has it, whether or not the app knows weak tags", async () => {
+  test("is 304 for a client that already has it, whether or not the app knows weak tags", async () => {
     const headers = { ...plain, etag: '"1"', cache_control: "max-age=5" };
     await using app = await serving(
       { "*": {} },
@@ -158,7 +160,7 @@ describe("an answer", () => {
     }
     const part = await app.ask("/files/a.txt", "br", { Range: "bytes=0-3" });
     assert.deepEqual([part.status, part.text, part.header("content-encoding")], [206, long.slice(0, 4), undefined]);
-    // A cache would give the part to clients that asked for another coding.
+    // Otherwise a cache could send the part to clients that accept another coding.
     for (const [range, status] of [
       ["0-3", 206],
       ["0-1,3-4", 206],
@@ -169,7 +171,7 @@ describe("an answer", () => {
     }
   });
 
-  test("that comes in pieces is compressed as it comes, with its trailers", async () => {
+  test("in pieces is compressed as it arrives, with its trailers", async () => {
     let given = 0;
     async function* pieces() {
       for (; given < 20; given += 1) yield long;
@@ -187,7 +189,7 @@ describe("an answer", () => {
     }
   });
 
-  test("whose app waits is sent on meanwhile, event streams one event at a time where they are compressed", async () => {
+  test("is flushed while its app waits, and a compressed event stream is sent event by event", async () => {
     async function* pieces() {
       yield "first";
       await setTimeout(60_000, undefined, { ref: false });
@@ -204,15 +206,15 @@ describe("an answer", () => {
     );
     for (const path of ["/hello/slow", "/hello/events"]) {
       const request = http.get({ port: app.host.http, path, headers: { "Accept-Encoding": "gzip" } });
-      const [answer] = (await once(request, "response")) as [http.IncomingMessage];
-      assert.equal(answer.headers["content-encoding"], "gzip", path);
-      const [text] = await once(answer.pipe(createGunzip()), "data");
+      const [response] = (await once(request, "response")) as [http.IncomingMessage];
+      assert.equal(response.headers["content-encoding"], "gzip", path);
+      const [text] = await once(response.pipe(createGunzip()), "data");
       assert.match(String(text), /first/, path);
       request.destroy();
     }
   });
 
-  test("is not read on for a client that takes nothing, and is ended when the client leaves", async () => {
+  test("is not read while the client reads nothing, and ends when the client leaves", async () => {
     let given = 0;
     let ended = 0;
     async function* endless() {
@@ -235,8 +237,8 @@ describe("an answer", () => {
       { config: { http_compress_streams: 1 } },
     );
     const request = http.get({ port: app.host.http, path: "/hello/endless", headers: { "Accept-Encoding": "gzip" } });
-    const [answer] = (await once(request, "response")) as [http.IncomingMessage];
-    answer.pause();
+    const [response] = (await once(request, "response")) as [http.IncomingMessage];
+    response.pause();
     let before = -1;
     for (let turn = 0; turn < 100 && given !== before; turn += 1) {
       before = given;
@@ -247,18 +249,21 @@ describe("an answer", () => {
     for (let turn = 0; turn < 200 && ended === 0; turn += 1) await setTimeout(10);
     assert.equal(ended, 1);
     const next = await app.ask("/hello/short", "gzip");
-    assert.deepEqual([next.status, next.header("content-encoding")], [200, "gzip"], "its place is free");
+    assert.deepEqual([next.status, next.header("content-encoding")], [200, "gzip"], "its slot is free");
   });
 
-  test("goes out as it is where the bounds of compression are reached", async () => {
+  test("is sent uncompressed if a limit of compression is reached", async () => {
     const release = Promise.withResolvers<void>();
-    async function* held() {
+    async function* waiting() {
       yield long;
       await release.promise;
     }
     await using app = await serving(
       { "*": {} },
-      { "GET /held": () => ({ headers: plain, body: held() }), "GET /file": () => ({ headers: plain, body: held() }) },
+      {
+        "GET /held": () => ({ headers: plain, body: waiting() }),
+        "GET /file": () => ({ headers: plain, body: waiting() }),
+      },
       { config: { http_compress_streams: 1, modules_enabled: ["http", "http_openmetrics", "http_compress"] } },
     );
     const first = app.ask("/hello/held", "gzip");
@@ -268,7 +273,7 @@ describe("an answer", () => {
     const codings = [(await first).header("content-encoding"), second.headers["content-encoding"]];
     assert.deepEqual(codings.toSorted(), ["gzip", undefined]);
     second.resume();
-    assert.equal(await figure(app, "modhost_http_compress_busy_total"), 1);
+    assert.equal(await metric(app, "modhost_http_compress_busy_total"), 1);
   });
 });
 
@@ -283,19 +288,19 @@ describe("a file", () => {
       assert.equal(brotliDecompressSync(reply.bytes).toString(), long);
       assert.deepEqual(reply.bytes, replies[0]?.bytes);
     }
-    const used = await figure(app, "modhost_http_compress_cache_bytes");
+    const used = await metric(app, "modhost_http_compress_cache_bytes");
     assert.ok(used > 0 && used < 2 * (replies[0]?.bytes.length ?? 0) + 1024, `${used}`);
-    const hits = await figure(app, "modhost_http_compress_cache_hits_total");
+    const hits = await metric(app, "modhost_http_compress_cache_hits_total");
     const head = await app.ask("/files/a.json", "br", {}, { method: "HEAD" });
     assert.equal(head.header("content-length"), String(replies[0]?.bytes.length));
-    assert.equal(await figure(app, "modhost_http_compress_cache_hits_total"), hits + 1);
+    assert.equal(await metric(app, "modhost_http_compress_cache_hits_total"), hits + 1);
     const path = join(app.host.folder, "www/a.json");
     await writeFile(path, `${long} `);
     await utimes(path, 1e9, 1e9);
     assert.equal(brotliDecompressSync((await app.ask("/files/a.json", "br")).bytes).toString(), `${long} `);
   });
 
-  test("beyond the size that is kept is compressed on its way; a part that an app sends is not taken for the whole", async () => {
+  test("above the maximum cached size is compressed for each response, and a part that an app sends is not taken for the whole", async () => {
     let path = "";
     await using app = await serving(
       { "*": {} },
@@ -310,12 +315,12 @@ describe("a file", () => {
     assert.equal(zstdDecompressSync(reply.bytes).toString(), long);
     assert.equal(reply.header("content-length"), undefined);
     assert.equal(zstdDecompressSync((await app.ask("/hello/part", "zstd")).bytes).toString(), long.slice(5, 2001));
-    assert.equal(await figure(app, "modhost_http_compress_cache_bytes"), 0);
+    assert.equal(await metric(app, "modhost_http_compress_cache_bytes"), 0);
     const small = await app.ask("/files/small.json", "zstd");
     assert.equal(small.header("content-length"), String(small.bytes.length));
   });
 
-  test("beside which a compressed form lies is sent in that form, unless it is older", async () => {
+  test("with a precompressed form next to it is sent in that form, unless that is older", async () => {
     const forms = { "a.txt": long, "a.txt.zst": "as zstd", "a.txt.gz": "as gzip" };
     await using app = await serving({ "*": {} }, {}, { files: forms });
     assert.equal((await app.ask("/files/a.txt", "zstd")).text, "as zstd");
@@ -326,7 +331,7 @@ describe("a file", () => {
 });
 
 describe("the option http_compress", () => {
-  test("covers the apps that it names, follows changes at once, and refuses what it does not know", async () => {
+  test("applies to the apps that it names, follows changes at once, and refuses unknown values", async () => {
     const app = (name: string) => ({
       name: `mod_${name}`,
       load: (module: Module) => module.provides("http", { route: { "GET /": () => ({ headers: plain, body: long }) } }),
@@ -337,10 +342,10 @@ describe("the option http_compress", () => {
       Promise.all(
         ["one", "two"].map(async (name) => {
           const request = http.get({ port: server.port(), path: `/${name}/`, headers: { "Accept-Encoding": "gzip" } });
-          const [answer] = (await once(request, "response")) as [http.IncomingMessage];
-          answer.resume();
-          if (answer.headers["content-encoding"] === undefined) assert.equal(answer.headers.vary, undefined);
-          return answer.headers["content-encoding"];
+          const [response] = (await once(request, "response")) as [http.IncomingMessage];
+          response.resume();
+          if (response.headers["content-encoding"] === undefined) assert.equal(response.headers.vary, undefined);
+          return response.headers["content-encoding"];
         }),
       );
     assert.deepEqual(await codings(), ["gzip", undefined]);
@@ -357,10 +362,6 @@ describe("the option http_compress", () => {
     assert.deepEqual(await codings(), [undefined, "gzip"]);
     await server.apply({ ...common, http_compress: {} });
     assert.deepEqual(await codings(), [undefined, undefined]);
-    assert.deepEqual(
-      server.host.exports<HttpModule>("http").middleware(),
-      [],
-      "nothing stands before apps for nothing",
-    );
+    assert.deepEqual(server.host.exports<HttpModule>("http").middleware(), [], "no middleware runs without an entry");
   });
 });

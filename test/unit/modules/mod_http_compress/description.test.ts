@@ -1,11 +1,11 @@
-/** What compression tells people of itself. */
+/** The description that compression shows to people. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DescribedLayer } from "#core/http/index.ts";
 import type { Module } from "#core/types.ts";
 import { adminHost } from "#test/unit/modules/mod_http_admin/support.ts";
 
-test("the Admin API shows what each entry compresses, and what it has saved", async (t) => {
+test("the Admin API shows what each entry compresses, and how much it has saved", async (t) => {
   const notes = (module: Module) =>
     module.provides("http", {
       route: { "GET /": () => ({ headers: { content_type: "text/plain" }, body: "x".repeat(5000) }) },

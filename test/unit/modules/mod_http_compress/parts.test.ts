@@ -1,4 +1,4 @@
-/** Jobs and the cache by themselves. */
+/** The jobs and the cache of compression. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { stat, writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { FileCache, type FileState } from "#modules/mod_http_compress/file_cache
 import { Jobs } from "#modules/mod_http_compress/jobs.ts";
 import { folderOf } from "#test/unit/core/module/support.ts";
 
-test("so many jobs run at once; whoever may not wait is told at once, and the others come in their order", async () => {
+test("only a number of jobs runs at once: a caller that cannot wait gets undefined at once, and the others run in order", async () => {
   const jobs = new Jobs(2);
   const ends = Array.from({ length: 4 }, () => Promise.withResolvers<void>());
   const begun: number[] = [];
@@ -24,7 +24,7 @@ test("so many jobs run at once; whoever may not wait is told at once, and the ot
   assert.deepEqual(begun, [0, 1]);
   ends[1]?.resolve();
   await assert.rejects(second as Promise<void>, /it failed/);
-  assert.equal(jobs.try(job(9)), undefined, "the room is for who has waited");
+  assert.equal(jobs.try(job(9)), undefined, "the slot is for the waiting job");
   for (const { resolve } of ends) resolve();
   await Promise.all([first, ...waiting]);
   assert.deepEqual(begun, [0, 1, 2, 3]);
@@ -34,7 +34,7 @@ test("so many jobs run at once; whoever may not wait is told at once, and the ot
   );
 });
 
-test("the cache keeps the files that were asked for last, within its bytes, and none that changed while it was read", async (t) => {
+test("the cache keeps the files that were used last, up to its size, and none that changed while it was read", async (t) => {
   const folder = await folderOf(t, {});
   const file = async (name: string): Promise<FileState> => {
     const path = join(folder, name);
@@ -56,11 +56,11 @@ test("the cache keeps the files that were asked for last, within its bytes, and 
   assert.equal(cache.find(a, "gzip"), undefined);
   assert.ok(cache.used <= 10_000);
   const one = cache.make(b, "br", pack, jobs);
-  assert.equal(cache.make(b, "br", pack, jobs), one, "asked for twice, made once");
-  assert.equal(cache.make(a, "gzip", pack, jobs), undefined, "no room for another job");
+  assert.equal(cache.make(b, "br", pack, jobs), one, "requested twice, compressed once");
+  assert.equal(cache.make(a, "gzip", pack, jobs), undefined, "no slot for another job");
   await one;
   const large = await cache.make(a, "gzip", async () => randomBytes(20_000), jobs);
-  assert.deepEqual(large, { bytes: undefined }, "what does not get smaller is known as such");
+  assert.deepEqual(large, { bytes: undefined }, "a file that does not get smaller is remembered");
   assert.equal(await cache.make({ ...a, size: 5 }, "br", pack, jobs), undefined);
   cache.max = 0;
   assert.equal(cache.used, 0);

@@ -24,17 +24,17 @@ await symlink("zoo", join(www, "few/Yard"));
 await symlink("/", join(www, "few/A-leak"));
 
 /** Records the calls of serve-index, with the number of names in each. */
-const asked: number[] = [];
+const sizes: number[] = [];
 const library = createRequire(import.meta.url)("serve-index") as { html: (...values: unknown[]) => void };
 const { html } = library;
 /** Resolves when the read begins. */
 let begin: Promise<unknown> = Promise.resolve();
 library.html = (...values) => {
-  asked.push((values[2] as string[]).length);
+  sizes.push((values[2] as string[]).length);
   void begin.then(() => html(...values));
 };
 afterEach(() => {
-  asked.length = 0;
+  sizes.length = 0;
 });
 
 const option: { http_dir_listing_entries?: number } = {};
@@ -100,25 +100,25 @@ describe("concurrent requests for a folder", () => {
     const clients = 40;
     const allAsk = Promise.withResolvers<void>();
     begin = allAsk.promise;
-    let asking = 0;
+    let pending = 0;
     const remove = server.bus.add(
       "directory-index",
       () => {
-        asking += 1;
-        if (asking === clients) setImmediate(allAsk.resolve);
+        pending += 1;
+        if (pending === clients) setImmediate(allAsk.resolve);
         return undefined;
       },
       1,
     );
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: clients }, (_, at) => server.fetch("/files/many/", { accept: accepts[at % 3] as string })),
     );
     remove();
-    for (const [at, { status, headers, text }] of answers.entries()) {
+    for (const [at, { status, headers, text }] of responses.entries()) {
       assert.deepEqual([status, headers["x-content-type-options"]], [200, "nosniff"]);
-      assert.equal(text, answers[at % 3]?.text);
+      assert.equal(text, responses[at % 3]?.text);
     }
-    assert.deepEqual(asked, [500, 500, 200]);
+    assert.deepEqual(sizes, [500, 500, 200]);
   });
 
   test("are not cached: a later request shows new entries", async () => {

@@ -54,33 +54,33 @@ after(async () => {
 const json = async (path: string) => JSON.parse((await server.fetch(path, { accept: "application/json" })).text);
 const names = async (path: string) => (await json(path)).map((entry: { name: string }) => entry.name);
 
-describe("what is listed", () => {
-  test("folders first, then files by name; nothing hidden, special, dangling or outside", async () => {
+describe("a listing", () => {
+  test("has folders first, then files by name, and nothing that is hidden, special, dangling or outside", async () => {
     assert.deepEqual(await names("/files/"), ["Docs", "empty", "zoo", evil, "a:b#c? ü", "A.bin", "b.txt", "link"]);
   });
 
-  test("hidden names where hidden files are served", async () => {
+  test("has hidden names if hidden files are served", async () => {
     assert.ok((await names("/all/")).includes(".hidden"));
     assert.deepEqual(await names("/all/empty/"), [".dot"]);
     assert.deepEqual(await names("/files/empty/"), []);
   });
 });
 
-describe("forms of the listing", () => {
-  test("JSON has name, type, size and date", async () => {
+describe("the format of a listing", () => {
+  test("as JSON has name, type, size and date", async () => {
     const entries = await json("/files/");
     assert.deepEqual(entries[0], { name: "Docs", type: "directory", modified: modified.toISOString() });
     const file = entries.find((entry: { name: string }) => entry.name === "A.bin");
     assert.deepEqual(file, { name: "A.bin", type: "file", size: 1_234_567, modified: modified.toISOString() });
   });
 
-  test("plain text has a name a line", async () => {
+  test("as plain text has one name per line", async () => {
     const { text, headers } = await server.fetch("/files/zoo/", { accept: "text/plain" });
     assert.deepEqual([text, headers["content-type"], headers.vary], ["x\n", "text/plain; charset=utf-8", "Accept"]);
     assert.match((await server.fetch("/files/", { accept: "text/plain" })).text, /^Docs\/\nempty\/\n/);
   });
 
-  test("anything else gets the page", async () => {
+  test("is the page by default", async () => {
     for (const accept of ["text/html,application/xhtml+xml,*/*;q=0.8", "*/*", "image/png", "nonsense"]) {
       const { status, headers } = await server.fetch("/files/", { accept });
       assert.deepEqual([status, headers["content-type"]], [200, "text/html; charset=utf-8"], accept);
@@ -88,14 +88,14 @@ describe("forms of the listing", () => {
     assert.equal((await server.fetch("/files/")).headers["content-type"], "text/html; charset=utf-8");
   });
 
-  test("HEAD has the headers of the page", async () => {
+  test("has the same headers for HEAD as the page", async () => {
     const head = await server.fetch("/files/", {}, "HEAD");
     assert.deepEqual([head.status, head.body.length], [200, 0]);
     assert.equal(head.headers["content-length"], (await server.fetch("/files/")).headers["content-length"]);
   });
 });
 
-describe("the page", () => {
+describe("the page of a listing", () => {
   const page = async (path: string) => (await server.fetch(path, { accept: "text/html" })).text;
 
   test("escapes names and encodes links", async () => {
@@ -107,7 +107,7 @@ describe("the page", () => {
     assert.ok(text.includes('href="./Docs/"'));
   });
 
-  test("every link of it leads to what it names", async () => {
+  test("has links that lead to what they name", async () => {
     const text = await page("/files/");
     const links = [...text.matchAll(/href="([^"]+)"/g)].map(
       ([, href = ""]) => new URL(href, "http://x/files/").pathname,
@@ -122,17 +122,17 @@ describe("the page", () => {
     assert.match(text, /<time datetime="2024-05-06T07:08:09\.123Z">2024-05-06 <span>07:08</);
   });
 
-  test("leads to the parent only where that is served, too", async () => {
+  test("links to the parent only if that is served, too", async () => {
     assert.ok(!(await page("/files/")).includes('href="../"'));
     assert.ok((await page("/files/zoo/")).includes('href="../"'));
   });
 
-  test("needs no scripts and nothing from elsewhere", async () => {
+  test("needs no scripts and no other files", async () => {
     assert.doesNotMatch(await page("/files/zoo/"), /<script|src=|url\(|@import|<link/i);
   });
 });
 
-test("another module's hook replaces the page", async () => {
+test("is replaced by the hook of another module", async () => {
   const remove = server.bus.add("directory-index", () => "mine", 1);
   assert.equal((await server.fetch("/files/")).text, "mine");
   remove();

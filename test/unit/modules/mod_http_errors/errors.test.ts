@@ -38,7 +38,7 @@ before(async () => {
 after(() => Promise.all([server.stop(), detailed.stop()]));
 
 describe("the error page", () => {
-  test("every registered code has a sentence of its own", async () => {
+  test("has its own sentence for every registered code", async () => {
     const codes = Object.keys(STATUS_CODES)
       .map(Number)
       .filter((code) => code >= 400);
@@ -52,7 +52,7 @@ describe("the error page", () => {
     }
   });
 
-  test("a code that nobody registered has one, too", async () => {
+  test("has a sentence for unregistered codes, too", async () => {
     const { status, text } = await server.fetch("/app/code/599");
     assert.equal(status, 599);
     assert.ok(text.includes("Code 599") && text.includes("The request could not be answered."));
@@ -64,7 +64,7 @@ describe("the error page", () => {
     assert.ok(text.includes("&#60;b&#62;bad &#38; &#39;odd&#39;&#60;/b&#62;"));
   });
 
-  test("never shows what was thrown, but the id of the request from 500 on", async () => {
+  test("never shows the thrown error, but from 500 on the id of the request", async () => {
     const { status, text } = await server.fetch("/app/throws");
     assert.equal(status, 500);
     assert.ok(!text.includes("secret") && !text.includes("cause"));
@@ -77,63 +77,63 @@ describe("the error page", () => {
     assert.ok(!(await server.fetch("/app/code/404")).text.includes("Request "));
   });
 
-  test("is that of its own request, whatever others were made before", async () => {
-    const asked = async (path: string, accept: string) => (await server.fetch(path, { accept })).text;
+  test("belongs to its own request, whatever pages were made before", async () => {
+    const pageOf = async (path: string, accept: string) => (await server.fetch(path, { accept })).text;
     for (let at = 0; at < 2; at += 1) {
-      assert.match(await asked("/app/code/404", "text/html"), /^<!DOCTYPE html>.*404/s);
-      assert.match(await asked("/app/code/404", "application/json"), /^{"code":404,/);
-      assert.match(await asked("/app/code/404", "text/plain"), /^404 Not Found: /);
-      assert.match(await asked("/app/code/403", "text/plain"), /^403 Forbidden: /);
-      assert.match(await asked("/app/says", "text/plain"), /bad & 'odd'/);
-      assert.equal((await asked("/app/code/400", "text/plain")).includes("odd"), false);
-      assert.notEqual(await asked("/app/code/500", "text/plain"), await asked("/app/code/500", "text/plain"));
+      assert.match(await pageOf("/app/code/404", "text/html"), /^<!DOCTYPE html>.*404/s);
+      assert.match(await pageOf("/app/code/404", "application/json"), /^{"code":404,/);
+      assert.match(await pageOf("/app/code/404", "text/plain"), /^404 Not Found: /);
+      assert.match(await pageOf("/app/code/403", "text/plain"), /^403 Forbidden: /);
+      assert.match(await pageOf("/app/says", "text/plain"), /bad & 'odd'/);
+      assert.equal((await pageOf("/app/code/400", "text/plain")).includes("odd"), false);
+      assert.notEqual(await pageOf("/app/code/500", "text/plain"), await pageOf("/app/code/500", "text/plain"));
       assert.match((await detailed.fetch("/app/code/404", { accept: "text/plain" })).text, /Lost & found/);
     }
   });
 
-  test("is JSON where the client prefers it", async () => {
-    const asked = async (path: string, accept: string) => server.fetch(path, { accept });
-    const { headers, text } = await asked("/app/says", "application/json");
+  test("is JSON if the client prefers that", async () => {
+    const pageOf = async (path: string, accept: string) => server.fetch(path, { accept });
+    const { headers, text } = await pageOf("/app/says", "application/json");
     assert.equal(headers["content-type"], "application/json; charset=utf-8");
     assert.equal(headers.vary, "Accept");
     assert.deepEqual(JSON.parse(text), { code: 400, error: "Bad Request", message: "<b>bad & 'odd'</b>" });
-    assert.deepEqual(JSON.parse((await asked("/app/code/404", "text/html;q=0.5, application/json")).text), {
+    assert.deepEqual(JSON.parse((await pageOf("/app/code/404", "text/html;q=0.5, application/json")).text), {
       code: 404,
       error: "Not Found",
       message: "There is nothing at this address.",
     });
-    assert.equal(typeof JSON.parse((await asked("/app/throws", "application/json")).text).id, "string");
+    assert.equal(typeof JSON.parse((await pageOf("/app/throws", "application/json")).text).id, "string");
     for (const accept of ["*/*", "text/html, application/json", "application/json;q=0, */*", "jsonsense"]) {
-      assert.match((await asked("/app/code/404", accept)).headers["content-type"] ?? "", /^text\/html/, accept);
+      assert.match((await pageOf("/app/code/404", accept)).headers["content-type"] ?? "", /^text\/html/, accept);
     }
   });
 
-  test("is one line of text where the client prefers that", async () => {
-    const asked = async (path: string, accept: string) => server.fetch(path, { accept });
-    const { headers, text } = await asked("/app/says", "text/plain");
+  test("is one line of text if the client prefers that", async () => {
+    const pageOf = async (path: string, accept: string) => server.fetch(path, { accept });
+    const { headers, text } = await pageOf("/app/says", "text/plain");
     assert.deepEqual([headers["content-type"], headers.vary], ["text/plain; charset=utf-8", "Accept"]);
     assert.equal(text, "400 Bad Request: <b>bad & 'odd'</b>\n");
     assert.equal(
-      (await asked("/app/code/404", "text/plain, */*")).text,
+      (await pageOf("/app/code/404", "text/plain, */*")).text,
       "404 Not Found: There is nothing at this address.\n",
     );
-    assert.match((await asked("/app/throws", "text/plain")).text, /^500 Internal Server Error: .* \(request \S+\)\n$/);
+    assert.match((await pageOf("/app/throws", "text/plain")).text, /^500 Internal Server Error: .* \(request \S+\)\n$/);
     for (const accept of ["text/*", "text/plain;q=0.5, text/html"]) {
-      assert.match((await asked("/app/code/404", accept)).headers["content-type"] ?? "", /^text\/html/, accept);
+      assert.match((await pageOf("/app/code/404", accept)).headers["content-type"] ?? "", /^text\/html/, accept);
     }
   });
 
-  test("needs nothing from elsewhere", async () => {
+  test("needs no other files", async () => {
     assert.doesNotMatch((await server.fetch("/app/code/404")).text, /<script|src=|url\(|@import|<link/i);
   });
 
-  test("is also made for what is no HTTP request", async () => {
+  test("is also made for bytes that are not an HTTP request", async () => {
     const socket = await server.raw("nonsense\r\n\r\n");
-    const answer = Buffer.concat(await socket.toArray()).toString();
-    assert.match(answer, /^HTTP\/1.1 400 Bad Request\r\n.*<h1><b>400<\/b>Bad Request<\/h1>/s);
+    const response = Buffer.concat(await socket.toArray()).toString();
+    assert.match(response, /^HTTP\/1.1 400 Bad Request\r\n.*<h1><b>400<\/b>Bad Request<\/h1>/s);
   });
 
-  test("a hook of any module with the usual priority replaces it, for the codes it wants", async () => {
+  test("is replaced by a hook of any module with the default priority, for the codes that it handles", async () => {
     const remove = server.bus.add("http-error", ({ code }: HttpErrorEvent) => (code === 404 ? "lost" : undefined));
     const pages = await Promise.all([404, 410].map((code) => server.fetch(`/app/code/${code}`)));
     remove();
@@ -142,13 +142,13 @@ describe("the error page", () => {
   });
 });
 
-describe("options of the error page", () => {
-  test("http_errors_detailed shows what was thrown, escaped", async () => {
+describe("the options of the error page", () => {
+  test("show the thrown error, escaped, with http_errors_detailed", async () => {
     const { text } = await detailed.fetch("/app/throws");
     assert.match(text, /<pre>Error: the &#60;secret&#62; cause\n {4}at /);
   });
 
-  test("http_errors_messages and http_errors_default_message replace sentences", async () => {
+  test("replace sentences with http_errors_messages and http_errors_default_message", async () => {
     assert.ok((await detailed.fetch("/app/code/404")).text.includes("Lost &#38; found."));
     assert.ok((await detailed.fetch("/app/code/599")).text.includes("A code of its own."));
     assert.ok((await detailed.fetch("/app/code/410")).text.includes(sentences[410] ?? ""));

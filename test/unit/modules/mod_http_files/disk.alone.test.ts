@@ -12,28 +12,28 @@ const own = await mkdtemp(join(tmpdir(), "modhost-disk-"));
 after(() => rm(own, { recursive: true }));
 
 const isDirect = (folders: Folders, path: string) => folders.diskOf(path).read !== undefined;
-/** Else all is asked through threads, which these tests then show. */
+/** Otherwise all access goes through threads, which these tests then show. */
 const isLocal = process.platform === "linux" && [0xef53, 0x01021994, 0x794c7630].includes((await statfs(own)).type);
 
-describe("how a folder is accessed", {
+describe("the access to a folder", {
   skip: !isLocal && "the folder for temporary files is on no disk that is known",
 }, () => {
-  test("through threads until it is known to be on a disk of this machine, and then at once", async () => {
+  test("goes through threads until the folder is known to be on a local disk, and is synchronous then", async () => {
     const folders = new Folders();
     assert.equal(folders.diskOf(own), threads);
     await eventually("it is known", () => isDirect(folders, own));
   });
 
-  test("always through threads where any other file system is", async () => {
+  test("always goes through threads on any other file system", async () => {
     const folders = new Folders();
     assert.equal(isDirect(folders, "/proc/self"), false);
     assert.equal(isDirect(folders, own), false);
-    // Asked for later, and known by now.
+    // This folder was accessed later, so the first one is known by now.
     await eventually("the other is known", () => isDirect(folders, own));
     assert.equal(isDirect(folders, "/proc/self"), false);
   });
 
-  test("one that is made later is known then", async () => {
+  test("is found out once a missing folder is created", async () => {
     const folders = new Folders();
     const later = join(own, "later");
     assert.equal(isDirect(folders, later), false);
@@ -41,7 +41,7 @@ describe("how a folder is accessed", {
     await eventually("it is known", () => isDirect(folders, later));
   });
 
-  test("through threads for a while when it responds slowly", async () => {
+  test("goes through threads for a while if it is slow", async () => {
     let now = 0;
     let step = 0;
     const folders = new Folders(() => (now += step));
@@ -59,7 +59,7 @@ describe("how a folder is accessed", {
     assert.equal(isDirect(folders, own), true);
   });
 
-  test("a file that has changed is not read", async () => {
+  test("returns no bytes of a file that has changed", async () => {
     const folders = new Folders();
     await eventually("it is known", () => isDirect(folders, own));
     const disk = folders.diskOf(own);
@@ -78,27 +78,27 @@ describe("how a folder is accessed", {
   });
 });
 
-describe("a change is seen by the next request", () => {
-  const place = join(www, "changing");
-  const path = join(place, "deep", "page.txt");
+describe("the next request sees a change", () => {
+  const changing = join(www, "changing");
+  const path = join(changing, "deep", "page.txt");
   const status = async (name = "page.txt") => (await server.fetch(`/changed/${name}`)).status;
   const text = async (headers = {}) => (await server.fetch("/changed/page.txt", headers)).text;
   const put = async (content: string) => {
-    await rm(place, { recursive: true, force: true });
-    await mkdir(join(place, "deep"), { recursive: true });
+    await rm(changing, { recursive: true, force: true });
+    await mkdir(join(changing, "deep"), { recursive: true });
     await writeFile(path, content);
-    // Of the same length and age as before: only what is in it tells.
+    // The file has the same length and age as before: only its content differs.
     await utimes(path, modified, modified);
-    // By now its folder is asked at once, where that can be.
+    // By now the folder is accessed synchronously, if that is possible.
     for (let at = 0; at < 3; at += 1) assert.equal(await text(), content);
   };
   server.module("http_changed").provides("http", {
     route: {
-      "GET /*": (event, name) => serve(place)(event, `deep/${name}`),
+      "GET /*": (event, name) => serve(changing)(event, `deep/${name}`),
     },
   });
 
-  test("of its content, its name and its precompressed form", async () => {
+  test("in its content, its name and its precompressed form", async () => {
     await put("first");
     await writeFile(path, "other");
     assert.equal(await text(), "other");
@@ -112,7 +112,7 @@ describe("a change is seen by the next request", () => {
     assert.equal(await text({ "accept-encoding": "gzip" }), "again");
   });
 
-  test("of the file into a link that leads out, or into a pipe", async () => {
+  test("from a file to a link that leads out, or to a pipe", async () => {
     await put("inside");
     await rm(path);
     await symlink(join(folder, "outside.txt"), path);
@@ -122,11 +122,11 @@ describe("a change is seen by the next request", () => {
     assert.equal(await status(), 403);
   });
 
-  test("of a folder on the way into a link that leads out", async () => {
+  test("from a folder on the path to a link that leads out", async () => {
     await put("inside");
     await mkdir(join(folder, "elsewhere"));
-    await rename(join(place, "deep"), join(folder, "elsewhere", "deep"));
-    await symlink(join(folder, "elsewhere", "deep"), join(place, "deep"));
+    await rename(join(changing, "deep"), join(folder, "elsewhere", "deep"));
+    await symlink(join(folder, "elsewhere", "deep"), join(changing, "deep"));
     assert.equal(await status(), 404);
   });
 });

@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { digits, folder, get, modifiedText, page, server, www } from "./served.ts";
 
 describe("a file", () => {
-  test("comes with type, length and validators, and nothing that was not asked for", async () => {
+  test("is sent with type, length and validators, and no other headers", async () => {
     const { status, headers, text } = await get("/digits.txt");
     assert.equal(status, 200);
     assert.equal(text, digits);
@@ -19,7 +19,7 @@ describe("a file", () => {
     });
   });
 
-  test("gets its type by extension, whatever the case; unknown ones are bytes", async () => {
+  test("has a type by its extension, in any case; unknown ones are sent as bytes", async () => {
     const types = async (...paths: string[]) =>
       Promise.all(paths.map(async (path) => (await server.fetch(path)).headers["content-type"]));
     assert.deepEqual(await types("/files/UPPER.HTML", "/files/noextension", "/files/data.unknownext"), [
@@ -34,19 +34,19 @@ describe("a file", () => {
     ]);
   });
 
-  test("may be empty", async () => {
+  test("can be empty", async () => {
     const { status, headers, body } = await get("/empty.txt");
     assert.deepEqual([status, headers["content-length"], body.length], [200, "0", 0]);
   });
 
-  test("may have any name", async () => {
+  test("can have any name", async () => {
     assert.equal((await get("/a%20b%20&%20%C3%BC%3F%23%25.txt")).text, "odd");
     assert.equal((await get("/%252e%252e")).text, "a name of dots");
     assert.equal((await get("/back%5Cslash.txt")).text, "backslash");
     assert.equal((await get("/sub%2Fdeep%2Ffile.txt")).text, "deep");
   });
 
-  test("HEAD gives the same headers without the body", async () => {
+  test("has the same headers for HEAD, without the body", async () => {
     const whole = await get("/digits.txt");
     const head = await server.fetch("/files/digits.txt", {}, "HEAD");
     assert.equal(head.status, 200);
@@ -56,19 +56,19 @@ describe("a file", () => {
     }
   });
 
-  test("is not there with a slash behind it", async () => {
+  test("is not found with a slash after its name", async () => {
     assert.equal((await get("/digits.txt/")).status, 404);
     assert.equal((await get("/digits.txt/x")).status, 404);
     assert.equal((await get("/missing.txt")).status, 404);
     assert.equal((await get(`/${"x".repeat(300)}`)).status, 404);
   });
 
-  test("Cache-Control only where max_age is set", async () => {
+  test("has Cache-Control only if max_age is set", async () => {
     assert.equal((await server.fetch("/app/aged/digits.txt")).headers["cache-control"], "max-age=60");
     assert.equal((await server.fetch("/app/aged/missing")).headers["cache-control"], undefined);
   });
 
-  test("by its own path serves exact routes, wildcard routes and other methods", async () => {
+  test("as its own route serves exact routes, wildcard routes and other methods", async () => {
     assert.equal((await server.fetch("/app/one")).text, digits);
     assert.equal((await server.fetch("/app/one/")).text, digits);
     assert.equal((await server.fetch("/app/one/x")).status, 404);
@@ -76,7 +76,7 @@ describe("a file", () => {
     assert.deepEqual([posted.status, posted.text], [200, digits]);
   });
 
-  test("may appear after the route was made", async () => {
+  test("can be created after the route", async () => {
     assert.equal((await server.fetch("/app/later/x.txt")).status, 404);
     await mkdir(join(folder, "later"));
     await writeFile(join(folder, "later", "x.txt"), "now");
@@ -85,7 +85,7 @@ describe("a file", () => {
 });
 
 describe("a folder", () => {
-  test("without slash points to itself, query kept and path encoded again", async () => {
+  test("without a slash redirects to itself, with the query and an encoded path", async () => {
     const { status, headers } = await get("/sub?a=1&b=%20");
     assert.deepEqual([status, headers.location], [301, "/files/sub/?a=1&b=%20"]);
     await mkdir(join(www, "a ü?"));
@@ -93,12 +93,12 @@ describe("a folder", () => {
     assert.equal((await server.fetch("/files")).headers.location, "/files/");
   });
 
-  test("gives its index file, the first name that exists", async () => {
+  test("sends its index file, the first name that exists", async () => {
     assert.deepEqual([(await get("/")).text, (await get("/sub/")).text], [page, "sub index"]);
     assert.equal((await server.fetch("/app/open/")).text, digits);
   });
 
-  test("without index file is 403, unless listing is on and somebody makes the page", async () => {
+  test("without an index file is 403, unless listing is on and a hook makes the page", async () => {
     assert.equal((await get("/bare/")).status, 403);
     assert.equal((await server.fetch("/app/listed/bare/")).status, 403);
     const remove = server.bus.add("directory-index", async (event: { path: string; full_path: string; root: string }) =>
@@ -110,21 +110,21 @@ describe("a folder", () => {
     assert.equal(headers["content-type"], "text/html; charset=utf-8");
   });
 
-  test("on an exact route answers as itself, without redirect", async () => {
+  test("on an exact route responds as itself, without a redirect", async () => {
     const { status, text } = await server.fetch("/app/folder");
     assert.deepEqual([status, text], [200, "sub index"]);
   });
 
-  test("dots that stay inside are resolved", async () => {
+  test("can contain dot segments that stay inside", async () => {
     const socket = await server.raw(
       "GET /files/sub/../bare/./file.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     );
-    const answer = Buffer.concat(await socket.toArray()).toString();
-    assert.match(answer, /^HTTP\/1.1 200 .*bare$/s);
+    const response = Buffer.concat(await socket.toArray()).toString();
+    assert.match(response, /^HTTP\/1.1 200 .*bare$/s);
   });
 });
 
-describe("nothing outside of the folder", () => {
+describe("nothing outside of the folder is sent", () => {
   const climbing = [
     "/files/../outside.txt",
     "/files/%2e%2e/outside.txt",
@@ -142,19 +142,19 @@ describe("nothing outside of the folder", () => {
     "/app/listed/../../outside.txt",
   ];
   for (const path of climbing) {
-    test(`not by ${path}`, async () => {
+    test(`for ${path}`, async () => {
       const socket = await server.raw(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
-      const answer = Buffer.concat(await socket.toArray()).toString();
-      assert.match(answer, /^HTTP\/1.1 (400|404) /);
-      assert.ok(!answer.includes("\r\noutside"), answer);
+      const response = Buffer.concat(await socket.toArray()).toString();
+      assert.match(response, /^HTTP\/1.1 (400|404) /);
+      assert.ok(!response.includes("\r\noutside"), response);
     });
   }
 
-  test("a NUL is 400", async () => {
+  test("for a NUL, which is a 400", async () => {
     assert.equal((await get("/digits.txt%00.html")).status, 400);
   });
 
-  test("links that lead out or nowhere are 404, also as precompressed form; inner ones are served", async () => {
+  test("for links that lead out or nowhere, also as precompressed form, which are 404; inner links are served", async () => {
     assert.equal((await get("/leak.txt")).status, 404);
     assert.equal((await get("/up/outside.txt")).status, 404);
     assert.equal((await get("/up/www/digits.txt")).text, digits);
@@ -163,28 +163,28 @@ describe("nothing outside of the folder", () => {
     assert.equal((await get("/trap.js", { "accept-encoding": "br" })).text, "plain");
   });
 
-  test("no index file leads out, by its name or by a link on its way", async () => {
+  test("for an index file that leads out, by its name or by a link on its path", async () => {
     await symlink("..", join(www, "bare", "out"));
     assert.equal((await server.fetch("/app/astray")).status, 403);
     await rm(join(www, "bare", "out"));
   });
 
-  test("names with a leading dot are 404 unless they are wanted", async () => {
+  test("for names with a leading dot, which are 404 unless they are served", async () => {
     assert.equal((await get("/.secret")).status, 404);
     assert.equal((await get("/.hidden/secret.txt")).status, 404);
     assert.equal((await get("/%2ehidden/secret.txt")).status, 404);
     assert.equal((await server.fetch("/app/open/.hidden/secret.txt")).text, "hidden");
   });
 
-  test("anything but a file or folder is 403 and is never opened", async () => {
+  test("for anything but a file or folder, which is 403 and is never opened", async () => {
     assert.equal((await get("/pipe")).status, 403);
   });
 });
 
-describe("conditions", () => {
+describe("a condition", () => {
   const status = async (headers: Record<string, string>) => (await get("/digits.txt", headers)).status;
 
-  test("If-None-Match: the tag, weak, in a list, or any", async () => {
+  test("in If-None-Match is the tag, weak, in a list, or any", async () => {
     const { etag = "" } = (await get("/digits.txt")).headers;
     const { status: code, headers, body } = await get("/digits.txt", { "if-none-match": etag });
     assert.deepEqual([code, body.length, headers.etag, headers["content-length"]], [304, 0, etag, undefined]);
@@ -196,7 +196,7 @@ describe("conditions", () => {
     assert.equal((await server.fetch("/files/digits.txt", { "if-none-match": etag }, "HEAD")).status, 304);
   });
 
-  test("If-Modified-Since: by time, not by text, and only without If-None-Match", async () => {
+  test("in If-Modified-Since is compared by time, and not by text, and only without If-None-Match", async () => {
     assert.equal(await status({ "if-modified-since": modifiedText }), 304);
     assert.equal(await status({ "if-modified-since": "Mon, 06 May 2024 07:08:10 GMT" }), 304);
     assert.equal(await status({ "if-modified-since": "Monday, 06-May-24 07:08:09 GMT" }), 304);
@@ -206,7 +206,7 @@ describe("conditions", () => {
     assert.equal(await status({ "if-modified-since": modifiedText, "if-none-match": '"other"' }), 200);
   });
 
-  test("If-Match takes strong tags only; If-Unmodified-Since holds without it", async () => {
+  test("in If-Match takes only strong tags, and If-Unmodified-Since is valid without it", async () => {
     const { etag = "" } = (await get("/digits.txt")).headers;
     assert.equal(await status({ "if-match": `"x", ${etag}` }), 200);
     assert.equal(await status({ "if-match": "*" }), 200);
@@ -217,16 +217,16 @@ describe("conditions", () => {
     assert.equal(await status({ "if-unmodified-since": "Mon, 06 May 2024 07:08:08 GMT", "if-match": etag }), 200);
   });
 
-  test("If-Match goes before If-None-Match", async () => {
+  test("in If-Match precedes If-None-Match", async () => {
     assert.equal(await status({ "if-match": '"other"', "if-none-match": "*" }), 412);
   });
 });
 
-describe("ranges", () => {
+describe("a range", () => {
   const range = (value: string, headers: Record<string, string> = {}) =>
     get("/digits.txt", { range: value, ...headers });
 
-  test("one range: from, from to, the last bytes, cut at the end", async () => {
+  test("can be from, from to, or the last bytes, and is cut at the end", async () => {
     const cases: [string, string, string][] = [
       ["bytes=2-4", "234", "bytes 2-4/10"],
       ["bytes=7-", "789", "bytes 7-9/10"],
@@ -236,15 +236,19 @@ describe("ranges", () => {
       ["Bytes = 0-0", "0", "bytes 0-0/10"],
       ["bytes=50-60, 1-1", "1", "bytes 1-1/10"],
     ];
-    for (const [asked, text, position] of cases) {
-      const answer = await range(asked);
-      assert.deepEqual([answer.status, answer.text, answer.headers["content-range"]], [206, text, position], asked);
-      assert.equal(answer.headers["content-length"], String(text.length));
-      assert.equal(answer.headers["content-type"], "text/plain; charset=utf-8");
+    for (const [requested, text, position] of cases) {
+      const response = await range(requested);
+      assert.deepEqual(
+        [response.status, response.text, response.headers["content-range"]],
+        [206, text, position],
+        requested,
+      );
+      assert.equal(response.headers["content-length"], String(text.length));
+      assert.equal(response.headers["content-type"], "text/plain; charset=utf-8");
     }
   });
 
-  test("several ranges are sent as parts, in the requested order, with the right length", async () => {
+  test("can be one of several, which are sent as parts in the requested order with the right length", async () => {
     const { status, headers, text } = await range("bytes=8-9, 0-1 ,-1");
     assert.equal(status, 206);
     assert.equal(headers["content-range"], undefined);
@@ -255,23 +259,32 @@ describe("ranges", () => {
     assert.equal(text, `${part("8-9", "89")}${part("0-1", "01")}${part("9-9", "9")}--${boundary}--\r\n`);
   });
 
-  test("that cannot be satisfied is 416 with the size", async () => {
-    for (const asked of ["bytes=10-", "bytes=10-20,30-", "bytes=-0"]) {
-      const { status, headers } = await range(asked);
-      assert.deepEqual([status, headers["content-range"]], [416, "bytes */10"], asked);
+  test("that cannot be satisfied is a 416 with the size", async () => {
+    for (const requested of ["bytes=10-", "bytes=10-20,30-", "bytes=-0"]) {
+      const { status, headers } = await range(requested);
+      assert.deepEqual([status, headers["content-range"]], [416, "bytes */10"], requested);
     }
     assert.equal((await get("/empty.txt", { range: "bytes=0-" })).status, 416);
   });
 
-  test("that is malformed, of another unit, or asks for more than the whole is ignored", async () => {
+  test("that is malformed, of another unit, or for more than the whole file is ignored", async () => {
     const many = `bytes=${Array.from({ length: 101 }, () => "0-0").join(",")}`;
-    for (const asked of ["bytes=", "bytes=x", "bytes=4-2", "bytes=1-2,z", "lines=1-2", "bytes=0-9,0-9", "1-2", many]) {
-      const { status, text } = await range(asked);
-      assert.deepEqual([status, text], [200, digits], asked);
+    for (const requested of [
+      "bytes=",
+      "bytes=x",
+      "bytes=4-2",
+      "bytes=1-2,z",
+      "lines=1-2",
+      "bytes=0-9,0-9",
+      "1-2",
+      many,
+    ]) {
+      const { status, text } = await range(requested);
+      assert.deepEqual([status, text], [200, digits], requested);
     }
   });
 
-  test("If-Range: only for the very same state, by strong tag or exact date", async () => {
+  test("with If-Range is only sent for the same state, by strong tag or exact date", async () => {
     const { etag = "" } = (await get("/digits.txt")).headers;
     const cases: [string, number][] = [
       [etag, 206],
@@ -285,7 +298,7 @@ describe("ranges", () => {
     }
   });
 
-  test("conditions go first, and HEAD has no ranges", async () => {
+  test("is checked after conditions, and HEAD has none", async () => {
     assert.equal((await range("bytes=0-1", { "if-none-match": "*" })).status, 304);
     const head = await server.fetch("/files/digits.txt", { range: "bytes=0-1" }, "HEAD");
     assert.deepEqual([head.status, head.headers["content-length"]], [200, "10"]);

@@ -1,6 +1,4 @@
-/**
- * What guards tell people of themselves: `describe` of their middleware, which the Admin API shows.
- */
+/** Descriptions of guards: `describe` of their middleware, which the Admin API shows. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { DescribedLayer } from "#core/http/index.ts";
@@ -18,8 +16,8 @@ function fails(): never {
 }
 
 describe("GET /middleware of the Admin API", () => {
-  test("tells what each guard does, host by host, and what it has refused, without secrets", async (t) => {
-    const kept = await keepPassword("open sesame", { ln: 4, r: 8, p: 1 });
+  test("shows what each guard does, host by host, and what it has refused, without secrets", async (t) => {
+    const stored = await keepPassword("open sesame", { ln: 4, r: 8, p: 1 });
     const host = await adminHost(t, {
       modules: [{ name: "mod_notes", load: app }],
       config: {
@@ -28,7 +26,7 @@ describe("GET /middleware of the Admin API", () => {
           "*": { hsts: "180d", headers: { "X-Key": "a secret" } },
           notes: { users: ["anna"], token_scope: "notes", rate: "1/h", burst: 2, deny: ["10.0.0.0/8"] },
         },
-        http_guard_users: { anna: kept },
+        http_guard_users: { anna: stored },
         hosts: { "a.test": {}, "b.test": { http_guard: { notes: { allow: ["192.0.2.0/24"] } } } },
         http_default_host: "a.test",
       },
@@ -44,7 +42,7 @@ describe("GET /middleware of the Admin API", () => {
     );
     assert.deepEqual(all?.settings, [
       { title: "Headers", text: "Strict-Transport-Security, X-Key" },
-      { title: "HTTPS", text: "browsers use nothing else for 180 d" },
+      { title: "HTTPS", text: "browsers use only HTTPS for 180 d" },
       { title: "Guard", text: "none", host: "b.test" },
     ]);
     assert.deepEqual(one?.settings, [
@@ -63,7 +61,7 @@ describe("GET /middleware of the Admin API", () => {
     assert.doesNotMatch(JSON.stringify(value), /scrypt|a secret/);
   });
 
-  test("lists middleware that tells nothing, and logs one that fails to tell", async (t) => {
+  test("lists middleware without a description, and logs one whose description fails", async (t) => {
     const host = await adminHost(t, {
       modules: [
         { name: "mod_plain", load: (module) => provide(module, { name: "plain" }) },

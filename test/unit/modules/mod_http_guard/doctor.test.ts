@@ -1,4 +1,4 @@
-/** What `modhost doctor` finds about the files of users. */
+/** Findings of `modhost doctor` about files of users. */
 import assert from "node:assert/strict";
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { configFrom } from "#core/index.ts";
 import { checks } from "#modules/mod_http_guard/cli/doctor.ts";
 import { folderOf } from "#test/unit/core/module/support.ts";
 
-test("a file of users that others can read is warned of once, whichever hosts have it", async (t) => {
+test("a file of users that others can read causes one warning, whichever hosts use it", async (t) => {
   const folder = await folderOf(t, {});
   const file = join(folder, "users.txt");
   await writeFile(file, "", { mode: 0o640 });

@@ -1,4 +1,4 @@
-/** What guards let through to apps, and what they keep from them. */
+/** Requests that guards allow and refuse. */
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
 const CHEAP = { ln: 4, r: 8, p: 1 };
 const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
 
-/** An app that counts what reaches it, and tells the user that a proxy names. */
+/** Returns an app that counts its requests, and returns the user that a proxy names. */
 function counted() {
   const seen = { requests: 0, loads: 0 };
   const load: ModuleFunction = (module: Module) => {
@@ -55,7 +55,7 @@ async function guarded(http_guard: unknown, more: Record<string, unknown> = {}, 
 }
 
 describe("a guard", () => {
-  test("lets only the addresses in that it allows and does not deny, behind a trusted proxy those that it tells", async () => {
+  test("allows only addresses that it lists and does not deny, and behind a trusted proxy those that it reports", async () => {
     await using app = await guarded({ hello: { allow: ["10.0.0.0/8", "2001:db8::/32"], deny: ["10.9.0.0/16"] } });
     const from = async (address: string) => (await app.ask("/hello/", { "X-Forwarded-For": address })).status;
     assert.deepEqual(
@@ -67,7 +67,7 @@ describe("a guard", () => {
     assert.equal((await app.ask("/open/")).status, 200, "an app without a guard");
   });
 
-  test("stands before whatever leads to its app by dot segments, though another app resolves them", async (t) => {
+  test("protects its app from paths with dot segments that lead there, even if another app resolves them", async (t) => {
     const folder = await mkdtemp(join(tmpdir(), "modhost-guard-"));
     t.after(() => rm(folder, { recursive: true }));
     await mkdir(join(folder, "hello"));
@@ -89,7 +89,7 @@ describe("a guard", () => {
     assert.match(other, /^HTTP\/1\.1 200/);
   });
 
-  test("asks for a password of one of the users, and tells nothing of it", async () => {
+  test("requires the password of a user, and passes nothing of it on", async () => {
     const http_guard_users = { anna: await keepPassword("open: sesame", CHEAP), ben: await keepPassword("b", CHEAP) };
     await using app = await guarded({ hello: { users: ["anna"] } }, { http_guard_users, log_level: "debug" });
     const by = async (authorization?: string) =>
@@ -107,7 +107,7 @@ describe("a guard", () => {
     assert.doesNotMatch(app.host.log(), /sesame|\$scrypt/);
   });
 
-  test("lets a token of the server in that has the scope of the app", async () => {
+  test("accepts a token of the server with the scope of the app", async () => {
     await using app = await guarded({ hello: { token_scope: "hello" } });
     const { tokens } = app.operator.server;
     const { secret } = await tokens.create({ name: "good", scopes: ["app:hello"] });
@@ -117,7 +117,7 @@ describe("a guard", () => {
     assert.equal(app.seen.requests, 1);
   });
 
-  test("believes identity headers of a trusted proxy alone, in one spelling and once", async () => {
+  test("accepts identity headers only from a trusted proxy, in one spelling and once", async () => {
     const identity_headers = ["X-Remote-User", "X-Remote-Email"];
     const http_guard = { hello: { identity_headers }, open: { identity_headers, users: ["*"] } };
     const http_guard_users = { anna: await keepPassword("a", CHEAP) };
@@ -136,7 +136,7 @@ describe("a guard", () => {
     assert.equal(direct.seen.requests, 0);
   });
 
-  test("limits the requests of an address, and says when the next may come", async () => {
+  test("limits the requests of an address, and says when the next one may come", async () => {
     await using app = await guarded({ hello: { rate: "2/h", burst: 2 } });
     const from = async (address: string) => {
       const { status, header } = await app.ask("/hello/", { "X-Forwarded-For": address });
@@ -148,7 +148,7 @@ describe("a guard", () => {
     assert.equal(await from("2001:db8:0:2::1"), 200);
   });
 
-  test("sends plain HTTP to HTTPS, but for proofs to authorities, with headers on every answer", async () => {
+  test("redirects plain HTTP to HTTPS, except for proofs to authorities, and adds headers to every response", async () => {
     const hello = { https: true, hsts: "180d", secure_headers: true, headers: { "X-Frame-Options": "", "X-Own": "1" } };
     await using app = await guarded({ "*": hello });
     const sent = await app.ask("/hello/a?b=c");
@@ -171,7 +171,7 @@ describe("a guard", () => {
     );
   });
 
-  test("takes Strict-Transport-Security as it is written in headers", async () => {
+  test("accepts Strict-Transport-Security as it is written in headers", async () => {
     const text = "max-age=60; includeSubDomains";
     await using app = await guarded({ hello: { hsts: "180d", headers: { "strict-transport-security": text } } });
     const by = async (proto: string) =>
@@ -179,17 +179,21 @@ describe("a guard", () => {
     assert.deepEqual([await by("https"), await by("http")], [text, undefined]);
   });
 
-  test("counts what it refuses by app and reason", async () => {
+  test("counts its refusals by app and reason", async () => {
     await using app = await guarded({ hello: { deny: ["127.0.0.1"] } }, {}, ["http_openmetrics"]);
     await app.ask("/hello/");
     const { text } = await app.ask("/metrics");
-    assert.match(text, /modhost_http_middleware_failed_total\{.*guard of hello.*\} 0\n/, "a refusal is no failure");
+    assert.match(
+      text,
+      /modhost_http_middleware_failed_total\{.*guard of hello.*\} 0\n/,
+      "a refusal does not count as a failure",
+    );
     assert.match(text, /modhost_http_guard_refusals_total\{app="hello",reason="address"\} 1\n/);
     const status = app.host.host.modules().find(({ name }) => name === "http_guard");
     assert.match(JSON.stringify(status), /guards hello/);
   });
 
-  test("follows the options of the virtual host, also when they change", async () => {
+  test("follows the options of the virtual host, also after a change", async () => {
     const deny = { hello: { deny: ["127.0.0.1"] } };
     const { load } = counted();
     const set = (b: unknown) => ({
@@ -210,7 +214,7 @@ describe("a guard", () => {
     assert.match(await at("b.test"), /401/);
   });
 
-  test("that is wrong prevents the start, and says what it is", async () => {
+  test("with invalid options prevents the start, with the reason", async () => {
     const wrong = [
       [{ hello: { allow: ["10.0.0/8"] } }, /http_guard\.hello\.allow is "10\.0\.0\/8"/],
       [{ hello: { rate: "fast" } }, /http_guard\.hello\.rate .*10\/s/],
@@ -228,7 +232,7 @@ describe("a guard", () => {
   });
 });
 
-test("a changed guard is in force at once, and leaves open websockets and the app alone", async () => {
+test("that is changed applies at once, and does not affect open websockets and the app", async () => {
   const { seen, load } = counted();
   const line = async (name: string) => `# of this test\n${name}:${await keepPassword("a", CHEAP)}\n`;
   const users = { "users.txt": await line("anna") };
@@ -247,15 +251,15 @@ test("a changed guard is in force at once, and leaves open websockets and the ap
   }
   await writeFile(join(server.folder, "users.txt"), await line("benjamin"));
   await eventually("the file is read again", () => /Read the file of users again/.test(server.log()));
-  assert.match(await server.get("/hello/", { authorization: basic("anna:a") }), /401/, "taken out of the file");
+  assert.match(await server.get("/hello/", { authorization: basic("anna:a") }), /401/, "removed from the file");
   await assert.rejects(server.apply({ ...rest, http_guard: { hello: { rate: "no" } } }), /http_guard\.hello\.rate/);
-  assert.match(await server.get("/hello/"), /401/, "what is refused changes nothing");
+  assert.match(await server.get("/hello/"), /401/, "a refused change has no effect");
   const unguarded = { ...open, modules_enabled: ["http"] };
   const refused = /http_guard is set, but the module http_guard is not loaded/;
   await server.write(unguarded);
   await assert.rejects(server.host.plan(), refused);
   await assert.rejects(server.host.apply(), refused);
-  assert.match(await server.get("/hello/"), /401/, "a reload that would take the guard away changes nothing");
+  assert.match(await server.get("/hello/"), /401/, "a reload that would remove the guard changes nothing");
   await server.apply({ ...unguarded, modules_disabled: ["http_guard"] });
   assert.match(await server.get("/hello/"), /undefined nobody/);
   await assert.rejects(server.apply(unguarded), refused);
@@ -263,7 +267,7 @@ test("a changed guard is in force at once, and leaves open websockets and the ap
   assert.match(await server.get("/hello/"), /401/);
   await server.apply({ ...rest, http_guard: {} });
   assert.match(await server.get("/hello/"), /undefined nobody/);
-  assert.deepEqual(server.host.exports<HttpModule>("http").middleware(), [], "no guard is listed that guards nothing");
+  assert.deepEqual(server.host.exports<HttpModule>("http").middleware(), [], "no guard without an entry is listed");
   for (const one of [socket, known]) {
     one.send("still there, without the guard?");
     assert.equal(await one.next(), "still there, without the guard?");

@@ -41,7 +41,7 @@ describe("health", () => {
     assert.deepEqual([status, text, headers["content-type"]], [200, "ok\n", "text/plain; charset=utf-8"]);
   });
 
-  test("ready comes with the open ports and goes with the stop", async () => {
+  test("ready responds with 200 from the opening of the ports until the stop", async () => {
     assert.deepEqual(await ready(), [503, { ready: false, state: "starting", failed: [], quarantined: [] }]);
     module.ready?.();
     assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [], quarantined: [] }]);
@@ -62,7 +62,7 @@ describe("health", () => {
     assert.equal((await ready())[0], 503, "it was configured, and has failed since");
   });
 
-  test("what a module says of itself makes the server unready while it says so", async () => {
+  test("a problem that a module reports makes the server unready as long as it exists", async () => {
     let problem: string | undefined;
     const owned = { item: { problem: () => problem } };
     items.added(owned);
@@ -78,7 +78,7 @@ describe("health", () => {
     assert.equal((await ready())[0], 200, "the module was unloaded");
   });
 
-  test("a module in quarantine is named, and leaves the server ready", async () => {
+  test("a quarantined module is named, and leaves the server ready", async () => {
     states.push({ name: "b", host: "x", status: "loaded" });
     module.ready?.();
     states = [
@@ -88,7 +88,7 @@ describe("health", () => {
     assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [], quarantined: ["b"] }]);
   });
 
-  test("a module that is tried out later, or is optional, does not", async () => {
+  test("a module that is loaded for a trial, or is optional, does not make the server unready", async () => {
     await server.stop();
     await load({ http_health_optional: ["b"] });
     states.push({ name: "b", status: "failed" });
@@ -98,23 +98,23 @@ describe("health", () => {
   });
 });
 
-describe("health of a host that stops", () => {
+describe("the health of a host that stops", () => {
   const enabled = { modules_enabled: ["http_health"] };
   const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
-  const answer = /^HTTP\/1\.1 (\d+) .*\r\n\r\n(.*\n)/s;
+  const responsePattern = /^HTTP\/1\.1 (\d+) .*\r\n\r\n(.*\n)/s;
 
-  /** A kept connection that has been told that the host is ready. */
+  /** Opens a connection that has received the response "ready". */
   async function readyConnection(port: number): Promise<RawConnection> {
     const connection = await RawConnection.open(port);
     connection.write(get("/health/ready"));
-    assert.equal((await connection.until(answer))[1], "200");
+    assert.equal((await connection.until(responsePattern))[1], "200");
     connection.text = "";
     return connection;
   }
 
-  test("not ready: 503 on a kept connection while a request is in flight, which is finished", async () => {
+  test("is 503 on an open connection while a request is in progress, which is finished", async () => {
     const entered = Promise.withResolvers<void>();
-    const held = Promise.withResolvers<string>();
+    const pending = Promise.withResolvers<string>();
     await using running = await startHost({
       config: enabled,
       modules: {
@@ -122,7 +122,7 @@ describe("health of a host that stops", () => {
           module.depends("http");
           const hold = () => {
             entered.resolve();
-            return held.promise;
+            return pending.promise;
           };
           module.provides("http", { route: { GET: hold } });
         },
@@ -133,10 +133,10 @@ describe("health of a host that stops", () => {
     slow.write(get("/slow"));
     const begun = "GET /health/rea";
     const rest = "dy HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    // A kept connection without a request is closed by the stop; one whose request has begun is
-    // answered. The pipelined answer tells that the beginning has arrived.
+    // The stop closes an open connection without a request. A connection with a request gets the
+    // response. The pipelined response shows that the beginning of the request has arrived.
     probe.write(get("/health/live") + begun);
-    assert.equal((await probe.until(answer))[2], "ok\n");
+    assert.equal((await probe.until(responsePattern))[2], "ok\n");
     probe.text = "";
     await entered.promise;
 
@@ -144,7 +144,7 @@ describe("health of a host that stops", () => {
     probe.write(rest);
     assert.match(await probe.end(), /^HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s);
     assert.deepEqual([running.host.state, slow.text], ["stopping", ""]);
-    held.resolve("done");
+    pending.resolve("done");
     await stopped;
     assert.match(await slow.end(), /^HTTP\/1\.1 200 .*done$/s);
   });

@@ -11,10 +11,10 @@ import { shownQuery, shownReferer, shownText } from "#core/util/masked_text.ts";
 import log from "#modules/mod_http_log/index.ts";
 import { Harness } from "#test/unit/modules/harness.ts";
 
-describe("query strings in the log", () => {
+describe("a query string in the log", () => {
   const redacted = (query: string) => shownQuery(query, "redacted");
 
-  test("hide the values of what looks like a secret, and of nothing else", () => {
+  test("has the values of apparent secrets hidden, and no others", () => {
     for (const name of [
       "token",
       "access_token",
@@ -61,7 +61,7 @@ describe("query strings in the log", () => {
     }
   });
 
-  test("hide them whatever the pairs are separated by, and within values that are URLs", () => {
+  test("has them hidden whatever separates the pairs, and within values that are URLs", () => {
     assert.equal(redacted("a=b;token=abc;c=d"), "a=b;token=***;c=d");
     assert.equal(redacted("next=/back?token=abc&b=1"), "next=***&b=1");
     assert.equal(redacted("next=%2Fback%3Fb%3D1%26token%3Dabc&b=1"), "next=***&b=1");
@@ -69,7 +69,7 @@ describe("query strings in the log", () => {
     assert.equal(redacted("next=%2Fback%3Fpage%3D1;b=%zz=1"), "next=%2Fback%3Fpage%3D1;b=%zz=1");
   });
 
-  test("other texts hide what follows a name of a secret", () => {
+  test("has them hidden in other texts, too, after the name of a secret", () => {
     assert.equal(shownText("/a;token=abc/b;v=1", "redacted"), "/a;token=***;v=1");
     const secret = `mht_abcdefghij_${"x".repeat(32)}`;
     for (const written of [secret, secret.replaceAll("_", "%5F"), secret.replaceAll("_", "%255f")]) {
@@ -82,19 +82,19 @@ describe("query strings in the log", () => {
     assert.equal(shownReferer("https://x/a;jsessionid=1?b=1", "redacted"), "https://x/a;jsessionid=***?b=1");
   });
 
-  test("may hold what is no pair", () => {
+  test("may contain text that is not a pair", () => {
     for (const query of ["token", "=x", "&&", "a", "token="]) {
       assert.equal(redacted(query), query === "token=" ? "token=***" : query);
     }
   });
 
-  test("are shown as sent, or not at all", () => {
+  test("is shown as sent, or left out", () => {
     assert.equal(shownQuery("token=x", "full"), "token=x");
     assert.equal(shownQuery("token=x", "none"), undefined);
     assert.equal(shownQuery(undefined, "full"), undefined);
   });
 
-  test("are treated alike in a Referer, which keeps no fragment", () => {
+  test("is treated in the same way in a Referer, whose fragment is removed", () => {
     assert.equal(shownReferer("https://x/a?b=1&code=2#c", "redacted"), "https://x/a?b=1&code=***");
     assert.equal(shownReferer("https://x/a?b=1", "none"), "https://x/a");
     assert.equal(shownReferer("https://x/a#token=1", "full"), "https://x/a");
@@ -106,7 +106,7 @@ describe("query strings in the log", () => {
   });
 });
 
-describe("the log of requests", () => {
+describe("the request log", () => {
   let folder: string;
   let file: string;
   let server: Harness;
@@ -130,7 +130,7 @@ describe("the log of requests", () => {
           "GET /*": () => "hello",
           "GET /fails": () => 500,
           "GET /never": (event: HttpEvent) => {
-            // It notices that the client leaves.
+            // This notices that the client leaves.
             event.response.on_destroy = () => {};
             server.events.emit("waiting", event);
             return true;
@@ -182,7 +182,7 @@ describe("the log of requests", () => {
     });
   });
 
-  test("leaves out what is not there", async () => {
+  test("leaves out fields without a value", async () => {
     start();
     await ask("/nowhere");
     const [line = {}] = await lines();
@@ -190,7 +190,7 @@ describe("the log of requests", () => {
     for (const name of ["query", "app", "agent", "referer", "complete"]) assert.ok(!(name in line), name);
   });
 
-  test("never holds a query of the RPC, wherever that is", async () => {
+  test("never contains a query of the RPC, wherever it occurs", async () => {
     start({ http_log_query: "full" });
     for (const path of ["/api/v0/x?arg=secret", "/api/v0/moved/x?arg=secret", "/app/x?arg=seen"]) await ask(path);
     const queries = (await lines()).map((line) => line.query);
@@ -209,7 +209,7 @@ describe("the log of requests", () => {
     assert.deepEqual([line.status, line.complete], [0, false]);
   });
 
-  test("warns of slow requests only where http_log_slow is set", async () => {
+  test("warns of slow requests only if http_log_slow is set", async () => {
     start({ http_log_slow: 0 });
     await ask("/app/x");
     assert.equal((await lines())[0]?.level, "warn");
@@ -222,14 +222,14 @@ describe("the log of requests", () => {
     await assert.rejects(stat(file), { code: "ENOENT" });
   });
 
-  test("is written in batches, and what waits is flushed at unload", async () => {
+  test("is written in batches, and waiting lines are flushed at the unload", async () => {
     start();
     await ask("/app/x");
     assert.equal((await stat(file)).size, 0);
     assert.equal((await lines()).length, 1);
   });
 
-  test("a file that cannot be opened fails the load and names the option", async () => {
+  test("fails the load if its file cannot be opened, and names the option", async () => {
     await writeFile(join(folder, "plain"), "");
     file = join(folder, "plain", "log");
     assert.throws(start, /option http_log_file cannot be opened: .*plain/);

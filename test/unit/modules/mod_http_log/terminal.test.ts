@@ -33,7 +33,7 @@ describe("a request on a terminal", () => {
     assert.equal(terminalLine(event, shown(event), { ...terminal(), isColored: false }).includes("\u001b"), false);
   });
 
-  test("cannot be broken out of by what clients send", () => {
+  test("cannot contain control characters that clients send", () => {
     const event = request("/a\u001b[2J\n\u009b", { app: "x\u001b]0;y\u0007" });
     const line = terminalLine(event, { ...shown(event), query: "b=\u0007", slow: true }, terminal(200));
     const plain = stripVTControlCharacters(line);
@@ -41,7 +41,7 @@ describe("a request on a terminal", () => {
     assert.equal(line.split("\n").length, 2);
   });
 
-  test("is never wider than the terminal, however narrow, and keeps its status", () => {
+  test("is never wider than the terminal, however narrow it is, and keeps its status", () => {
     const event = request(`/${"long/".repeat(60)}`, { complete: false, app: "an_app_with_a_long_name" });
     for (const columns of [200, 120, 100, 80, 60, 45]) {
       const line = stripVTControlCharacters(lineOf(event, columns)).trimEnd();
@@ -68,7 +68,7 @@ describe("requests on a terminal", () => {
     return { all, add, written, made: () => made, second: () => t.mock.timers.tick(1000) };
   }
 
-  test("all have their line while people can follow", (t) => {
+  test("each have a line while people can follow", (t) => {
     const { add, written, second } = lines(t);
     for (let seconds = 0; seconds < 3; seconds++) {
       add(20);
@@ -77,7 +77,7 @@ describe("requests on a terminal", () => {
     assert.equal(written.length, 60);
   });
 
-  test("a burst is summed up each second, and nothing is made of what is not shown", (t) => {
+  test("are summarized each second in a burst, and nothing is formatted for requests that are not shown", (t) => {
     const { add, written, made, second } = lines(t);
     add(9_000);
     add(1_000, { status: 404, bytes: 0 });
@@ -92,14 +92,14 @@ describe("requests on a terminal", () => {
     assert.equal(made(), 75, "and all again when it is over");
   });
 
-  test("failures are shown though others are not, and are bounded, too", (t) => {
+  test("that failed are shown in addition, up to a number", (t) => {
     const { add, made } = lines(t);
     add(100);
     add(100, { status: 500 });
     assert.equal(made(), 60);
   });
 
-  test("the summary is shown at the end", (t) => {
+  test("are summarized at the end", (t) => {
     const { all, add, written } = lines(t);
     add(41);
     all.flush();

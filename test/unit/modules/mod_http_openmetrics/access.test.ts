@@ -19,7 +19,7 @@ function accessWith(given: Record<string, unknown>) {
 const request = (ip: string, headers: Record<string, string> = {}) =>
   ({ ip, ...sentHeaders({ host: "10.0.0.1:5280", ...headers }), url: {} }) as unknown as HttpRequest;
 
-test("addresses and ranges that may read, and names under which they ask", () => {
+test("metrics can be read from the listed addresses and ranges, and under the listed names", () => {
   const mayRead = accessWith({
     openmetrics_allow_ips: ["10.1.0.0/16", "fd00::/8"],
     openmetrics_hosts: ["Metrics.Internal"],
@@ -42,7 +42,7 @@ test("addresses and ranges that may read, and names under which they ask", () =>
   assert.match(mayRead(request("10.1.2.3", { authorization: "Bearer any" }))?.message ?? "", /openmetrics_tokens/);
 });
 
-test("wrong values are named, tokens are not shown", () => {
+test("wrong values are named, and tokens are not shown", () => {
   for (const entry of ["localhost", "10.0.0.0/33", "::1/129", "10.0.0.0/x"]) {
     assert.throws(() => accessWith({ openmetrics_allow_ips: [entry] }), { code: "OPTION_INVALID" }, entry);
   }
@@ -52,7 +52,7 @@ test("wrong values are named, tokens are not shown", () => {
   });
 });
 
-test("a token with the scope metrics may read from everywhere; others are refused as they are everywhere", async (t) => {
+test("a token with the scope metrics gives access from anywhere, and other tokens are refused as for all apps", async (t) => {
   let tokens: ServerTokens | undefined;
   const running = await createTestHost({
     config: { modules_enabled: ["http_openmetrics", "http_admin"] },

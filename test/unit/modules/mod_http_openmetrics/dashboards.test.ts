@@ -1,4 +1,4 @@
-/** What the dashboard and the alert rules ask for is declared, with the labels that they ask by. */
+/** The dashboard and the alert rules only use metrics and labels that are declared. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
@@ -24,7 +24,7 @@ const rooms = {
   nodeMetrics,
 };
 const declared: MetricDeclarations = Object.assign({}, ...Object.values(rooms));
-/** Those that Prometheus itself gives to each series. */
+/** The labels that Prometheus adds to each series. */
 const scraped = ["instance", "job", "le"];
 
 const read = (name: string) => readFileSync(new URL(`../../../../docs/operate/${name}`, import.meta.url), "utf8");
@@ -40,7 +40,8 @@ const { panels } = JSON.parse(read("grafana.json")) as { panels: { title: string
 const shown = panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ name: title, expr })));
 
 /**
- * Whether a name in an expression is a declared metric: histograms are asked for by their parts.
+ * Returns the declaration of a metric that an expression names. Histograms occur with their
+ * suffixes.
  */
 function declarationOf(name: string) {
   const histogram = declared[name.replace(/_(?:bucket|sum|count)$/, "")];
@@ -48,7 +49,7 @@ function declarationOf(name: string) {
 }
 
 for (const { name, expr } of [...rules.map(({ alert, expr }) => ({ name: alert, expr })), ...shown]) {
-  test(`${name}: ${expr.slice(0, 60)}`, () => {
+  test(`the expression uses declared metrics: ${name}: ${expr.slice(0, 60)}`, () => {
     const names = expr.match(/\b(?:modhost|process|nodejs|ipfs)_[a-z0-9_]+/g) ?? [];
     assert.ok(names.length > 0 || expr.startsWith("up{"));
     const labels = new Set(scraped);
@@ -57,20 +58,20 @@ for (const { name, expr } of [...rules.map(({ alert, expr }) => ({ name: alert, 
       assert.ok(declaration !== undefined, `${metric} is declared`);
       for (const label of declaration.labels ?? []) labels.add(label);
     }
-    const asked = [
+    const labelsUsed = [
       ...[...expr.matchAll(/\b(?:by|on) \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(", ")),
       ...[...expr.matchAll(/[{,]\s*([a-z_]+)=~?"/g)].map(([, label = ""]) => label),
     ];
-    for (const label of asked) assert.ok(labels.has(label), `${label} is a label of one of ${names.join(", ")}`);
+    for (const label of labelsUsed) assert.ok(labels.has(label), `${label} is a label of one of ${names.join(", ")}`);
   });
 }
 
-describe("the declarations", () => {
+describe("the declarations of metrics", () => {
   for (const [room, metrics] of Object.entries(rooms)) {
     test(room, () => assert.deepEqual(metricFaults(metrics), []));
   }
 
-  test("no name is declared twice", () => {
+  test("declare no name twice", () => {
     const names = Object.values(rooms).flatMap((metrics) => Object.keys(metrics));
     assert.deepEqual(
       names.filter((name, at) => names.indexOf(name) !== at),
@@ -78,7 +79,7 @@ describe("the declarations", () => {
     );
   });
 
-  test("each alert has its case among those of promtool", () => {
+  test("contain a promtool case for each alert", () => {
     const cases = read("alerts.test.yml");
     for (const { alert } of rules) assert.match(cases, new RegExp(`alertname: ${alert}\\b`), alert);
   });

@@ -17,8 +17,8 @@ const families: Family[] = [
   { name: "c", declaration: { kind: "gauge", help: "C" }, series: [{ labels: [], value: Number.POSITIVE_INFINITY }] },
 ];
 
-describe("the text formats", () => {
-  test("Prometheus 0.0.4", () => {
+describe("the text format", () => {
+  test("Prometheus 0.0.4 has one line per sample, with help and type", () => {
     const text = expose(families, "prometheus");
     assert.equal(
       text,
@@ -41,7 +41,7 @@ c +Inf
     assert.deepEqual(read.get("a_total")?.samples, [{ name: "a_total", labels: { x: 'q"\\\n' }, value: 3 }]);
   });
 
-  test("OpenMetrics 1.0: counters without their suffix, units, bounds as fractions, an end", () => {
+  test("OpenMetrics 1.0 has counters without their suffix, units, bounds as fractions, and an end", () => {
     const text = expose(families, "openmetrics");
     assert.match(text, /^# HELP a Back\\\\slash, \\"quote\\"\\nand line\n# TYPE a counter\na_total\{/);
     assert.match(text, /# UNIT b_seconds seconds\n/);
@@ -50,7 +50,7 @@ c +Inf
     readExposition(text, "openmetrics");
   });
 
-  test("the Accept header chooses", () => {
+  test("is chosen by the Accept header", () => {
     const prometheus =
       "application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.3";
     const choices: Record<string, string> = {

@@ -10,7 +10,7 @@ import { type ReadFamily, readExposition } from "#test/support/exposition.ts";
 import { serving, type TestHost, withHost } from "#test/support/host.ts";
 
 const secret = "a-long-random-text";
-/** What `collectDefaultMetrics` of prom-client 15.1.3 gives. */
+/** The metrics of `collectDefaultMetrics` in prom-client 15.1.3. */
 const promClient: readonly (readonly [string, (readonly string[])?])[] = [
   ["process_cpu_user_seconds_total counter"],
   ["process_cpu_system_seconds_total counter"],
@@ -45,7 +45,7 @@ const promClient: readonly (readonly [string, (readonly string[])?])[] = [
   ["nodejs_gc_duration_seconds histogram", ["kind"]],
 ];
 
-/** Kept by the module `faulty`, to be told what to do. */
+/** Stored by the module `faulty`, whose behaviour the test sets. */
 const faulty = { mode: "works" };
 
 const host = withHost({
@@ -67,10 +67,10 @@ const host = withHost({
       },
     }),
     mod_orders: (module: Module) => {
-      const figures = createMetrics({ orders_total: { kind: "counter", help: "Orders", labels: ["state"] } });
-      module.provides("metrics", figures);
-      figures.add("orders_total", 3, "paid");
-      return figures;
+      const metrics = createMetrics({ orders_total: { kind: "counter", help: "Orders", labels: ["state"] } });
+      module.provides("metrics", metrics);
+      metrics.add("orders_total", 3, "paid");
+      return metrics;
     },
     mod_fragile: (module: Module) => {
       module.hook("break", () => {
@@ -114,21 +114,21 @@ function sampleOf(
 const total = (families: Map<string, ReadFamily>) =>
   [...families.values()].reduce((sum, { samples }) => sum + samples.length, 0);
 
-/** A request is counted when it is over, which may be after its client has the answer. */
+/** A request is counted when it ends, which may be after its client has the response. */
 async function scrapeUntil(holds: (families: Map<string, ReadFamily>) => boolean): Promise<Map<string, ReadFamily>> {
   let families = new Map<string, ReadFamily>();
-  await eventually("the figures tell it", async () => {
+  await eventually("the metrics show it", async () => {
     families = await scrape(host());
     return holds(families);
   });
   return families;
 }
 
-describe("metrics of a host", () => {
+describe("the metrics of a host", () => {
   const get = (path: string, init: RequestInit = {}) =>
     fetch(`http://127.0.0.1:${host().http}${path}`, init).then((response) => response.text());
 
-  test("requests are counted by module and route, with their status, bytes and time", async () => {
+  test("count requests by module and route, with their status, bytes and time", async () => {
     await get("/shop");
     await get("/shop/items/1");
     await get("/shop/items/2");
@@ -153,7 +153,7 @@ describe("metrics of a host", () => {
     assert.equal(sampleOf(families, "modhost_module_up", { module: "shop" }), 1);
   });
 
-  test("a crawl of 600 paths adds no series", async () => {
+  test("have no further series after requests for 600 paths", async () => {
     const crawl = async (round: number) => {
       const paths = Array.from({ length: 50 }, (_, at) => `${round}-${at}`);
       await Promise.all(paths.map((path) => get(at(round) === 0 ? `/shop/items/${path}` : `/crawl/${path}?q=${path}`)));
@@ -166,7 +166,7 @@ describe("metrics of a host", () => {
     const crawled = (families: Map<string, ReadFamily>) =>
       Number(sampleOf(families, "modhost_http_requests_total", items)) +
       Number(sampleOf(families, "modhost_http_requests_total", { route: "none", class: "4xx" }));
-    // A look is a request of its own, seen by the next.
+    // A scrape is itself a request, which the next one counts.
     const before = await scrapeUntil(
       (families) =>
         sampleOf(families, "modhost_http_requests_total", metrics) !== undefined && crawled(families) >= 100,
@@ -180,7 +180,7 @@ describe("metrics of a host", () => {
     assert.ok(total(after) < 1000);
   });
 
-  test("both paths, both formats, GET and HEAD", async () => {
+  test("are served at both paths, in both formats, for GET and HEAD", async () => {
     const accept = { accept: "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.4,*/*;q=0.1" };
     for (const path of ["/metrics", "/debug/metrics/prometheus"]) {
       const url = `http://127.0.0.1:${host().http}${path}`;
@@ -198,7 +198,7 @@ describe("metrics of a host", () => {
     assert.equal(posted.status, 200, "go-ipfs answers every method");
   });
 
-  test("process and event loop", async () => {
+  test("the metrics of process and event loop", async () => {
     const families = await scrape(host());
     for (const name of ["process_cpu_seconds_total", "process_resident_memory_bytes", "nodejs_heap_size_used_bytes"]) {
       assert.ok((sampleOf(families, name) ?? 0) > 0, name);
@@ -209,13 +209,13 @@ describe("metrics of a host", () => {
     assert.equal(sampleOf(families, "nodejs_version_info", { version: process.version, major, minor, patch }), 1);
   });
 
-  test("the default metrics of prom-client are there, with its kinds and labels", async () => {
+  test("include the default metrics of prom-client, with their kinds and labels", async () => {
     const families = await scrape(host());
     for (const [line, labels = []] of promClient) {
       const [name = "", kind] = line.split(" ");
       const { type, samples = [] } = families.get(name) ?? {};
       assert.equal(type, kind, name);
-      // Nothing is collected, and no request to libuv is under way, unless it happens to be so.
+      // There may be no garbage collection, and no request to libuv may be in progress.
       if (name === "nodejs_gc_duration_seconds" || name === "nodejs_active_requests") continue;
       assert.ok(samples.length > 0, name);
       for (const sample of samples) {
@@ -230,7 +230,7 @@ describe("metrics of a host", () => {
     assert.ok(sampleOf(families, "nodejs_heap_space_size_used_bytes", { space: "old" }), "spaces without _space");
   });
 
-  test("a module's metrics exist while it is loaded, and invalid ones prevent loading it", async () => {
+  test("include those of a module while it is loaded, and invalid ones prevent its load", async () => {
     assert.equal(sampleOf(await scrape(host()), "orders_total", { state: "paid" }), 3);
     await host().host.unload("orders");
     const families = await scrape(host());
@@ -239,13 +239,13 @@ describe("metrics of a host", () => {
     assert.deepEqual(host().host.residue("orders"), []);
   });
 
-  test("a module in quarantine is down, and counted as such", async () => {
+  test("show a quarantined module as not loaded, and count it", async () => {
     assert.throws(() => host().host.fire("break"));
     const families = await scrapeUntil((read) => sampleOf(read, "modhost_modules", { status: "quarantined" }) === 1);
     assert.equal(sampleOf(families, "modhost_module_up", { module: "fragile" }), 0);
   });
 
-  test("a module that fails to provide metrics is left out, logged once and counted, and the others are collected", async () => {
+  test("leave out a module that fails to provide its own, which is logged once and counted", async () => {
     assert.equal(sampleOf(await scrape(host()), "faulty_things"), 5);
     for (const mode of ["throws", "hangs"]) {
       faulty.mode = mode;
@@ -265,7 +265,7 @@ describe("metrics of a host", () => {
     );
   });
 
-  test("strangers, proxies and foreign names are refused, a token opens", async () => {
+  test("are refused to strangers, proxies and foreign names, and a token gives access", async () => {
     const ask = async (headers: Record<string, string>) => {
       const { status, text } = await raw(host().http, headers);
       return [status, /403 Forbidden: (.*)/.exec(text)?.[1]];
@@ -273,15 +273,15 @@ describe("metrics of a host", () => {
     assert.equal((await ask({ host: "localhost" }))[0], 200);
     assert.deepEqual(await ask({ host: "attacker.example" }), [
       403,
-      "without a token the figures are given at localhost, at addresses, and at the names of the option openmetrics_hosts",
+      "without a token, metrics are available at localhost, at addresses, and at the names of the option openmetrics_hosts",
     ]);
-    const forwarded = "through a proxy the figures need a token with the scope metrics";
+    const forwarded = "through a proxy, metrics require a token with the scope metrics";
     assert.deepEqual(await ask({ host: "localhost", "x-real-ip": "192.0.2.1" }), [403, forwarded]);
     assert.deepEqual(await ask({ host: "localhost", "x-forwarded-for": "192.0.2.1" }), [
       403,
-      "the figures are for the addresses of the option openmetrics_allow_ips, and for tokens with the scope metrics",
+      "metrics are available to the addresses of the option openmetrics_allow_ips, and with a token that has the scope metrics",
     ]);
-    const wrong = "that token is not one of the option openmetrics_tokens";
+    const wrong = "this token is not in the option openmetrics_tokens";
     assert.deepEqual(await ask({ host: "localhost", authorization: "Bearer no" }), [403, wrong]);
     const bearer = { authorization: `Bearer ${secret}` };
     assert.equal((await ask({ host: "attacker.example", "x-forwarded-for": "192.0.2.1", ...bearer }))[0], 200);
@@ -300,7 +300,7 @@ async function raw(port: number, headers: Record<string, string>): Promise<{ sta
   });
 }
 
-describe("while nobody looks", () => {
+describe("while nobody reads metrics", () => {
   const plain = withHost({
     config: { modules_enabled: ["http"] },
     modules: {

@@ -8,7 +8,7 @@ import { withHost } from "#test/support/host.ts";
 const host = withHost({
   async prepare(folder) {
     const repo = await openRepo(join(folder, "repo"), { profile: "local" });
-    // The first one stands for the host's own ports.
+    // The first address is replaced by the host's own ports.
     await repo.config.set("Addresses.API", () => ["/ip4/127.0.0.1/tcp/5001", "/ip4/127.0.0.1/tcp/0"]);
     await repo.close();
   },
@@ -19,7 +19,7 @@ const host = withHost({
   }),
 });
 
-test("metrics of the node and its commands are included, under the names of go-ipfs where it has them", async () => {
+test("metrics of the node and its commands are included, with the names of go-ipfs if it has them", async () => {
   const base = `http://127.0.0.1:${host().http}`;
   const call = async (path: string) => {
     const response = await fetch(`${base}/api/v0/${path}`, { method: "POST" });
@@ -53,7 +53,7 @@ test("metrics of the node and its commands are included, under the names of go-i
   assert.equal(families.get("ipfs_p2p_peers_total")?.type, "gauge");
 });
 
-test("the API's own ports have them too, and lose them with the module", async () => {
+test("metrics are also available at the API's own ports, as long as the module is loaded", async () => {
   const port = host()
     .host.listening()
     .find(({ service }) => service === "http_api_further")?.port;

@@ -8,7 +8,7 @@ import { startHost } from "#test/support/host.ts";
 const traceId = "0af7651916cd43dd8448eb211c80319c";
 const spanId = "b7ad6b7169203331";
 
-test("the headers of W3C: what is malformed names no span", () => {
+test("a malformed W3C header names no span", () => {
   assert.deepEqual(readContext(`00-${traceId}-${spanId}-01`, undefined), {
     traceId,
     spanId,
@@ -35,7 +35,7 @@ test("the headers of W3C: what is malformed names no span", () => {
   assert.equal(readContext(`00-${traceId}-${spanId}-00`, "a".repeat(600))?.traceState, undefined);
 });
 
-test("without an SDK there are no spans, and lines of the log carry no ids", async () => {
+test("without an SDK there are no spans, and log lines contain no ids", async () => {
   await using host = await startHost({
     config: { modules_enabled: ["http", "http_traces"] },
     modules: {
@@ -54,7 +54,7 @@ test("without an SDK there are no spans, and lines of the log carry no ids", asy
   assert.doesNotMatch(host.log(), /trace_id/);
 });
 
-test("where no SDK keeps contexts, the module does: handlers see their span", async () => {
+test("without the context manager of an SDK, the module stores the context: handlers see their span", async () => {
   trace.setGlobalTracerProvider(new BasicTracerProvider());
   let seen: string | undefined;
   await using host = await startHost({
@@ -76,5 +76,5 @@ test("where no SDK keeps contexts, the module does: handlers see their span", as
   });
   await fetch(`http://127.0.0.1:${host.http}/a`, { headers: { traceparent: `00-${traceId}-${spanId}-01` } });
   assert.match(seen ?? "", /^[0-9a-f]{32}$/);
-  assert.notEqual(seen, traceId, "by the option, nobody's context is taken over");
+  assert.notEqual(seen, traceId, "with the option none, no context is used");
 });

@@ -28,7 +28,7 @@ after(() => provider.shutdown());
 
 const caller = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" };
 const traceparent = `00-${caller.traceId}-${caller.spanId}-01`;
-/** What `/shop/inner` was asked with. */
+/** The headers with which `/shop/inner` was requested. */
 let handedOn: Record<string, string | undefined> = {};
 
 const host = withHost({
@@ -94,7 +94,7 @@ const host = withHost({
   },
 });
 
-/** The spans that have ended, once there are as many. */
+/** Returns the spans that have ended, once there are this many. */
 async function spans(count: number): Promise<ReadableSpan[]> {
   for (let turn = 0; exporter.getFinishedSpans().length < count && turn < 500; turn += 1) {
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -111,8 +111,8 @@ const named = (all: readonly ReadableSpan[], name: string) => {
 };
 
 /**
- * Does what `@opentelemetry/instrumentation-http` does to Node's servers, until the function that
- * it returns is called.
+ * Makes spans for Node's servers like `@opentelemetry/instrumentation-http`, until the returned
+ * function is called.
  */
 function instrumentServers(): () => void {
   const emit = Server.prototype.emit as (...values: unknown[]) => boolean;
@@ -136,9 +136,9 @@ function instrumentServers(): () => void {
 describe("an OpenTelemetry SDK", () => {
   beforeEach(() => exporter.reset());
   const get = (path: string, headers: Record<string, string> = {}, method = "GET") =>
-    fetch(`http://127.0.0.1:${host().http}${path}`, { headers, method }).then((answer) => answer.text());
+    fetch(`http://127.0.0.1:${host().http}${path}`, { headers, method }).then((response) => response.text());
 
-  test("receives a span a request, below the caller's, and hands it on to what the handler asks", async () => {
+  test("receives a span for each request, below that of the caller, and passes it on to requests of the handler", async () => {
     await get("/shop/outer/1", { traceparent, tracestate: "vendor=1", "x-request-id": "from-the-proxy-7" });
     const all = await spans(3);
     const outer = named(all, "GET /shop/outer/*");
@@ -163,7 +163,7 @@ describe("an OpenTelemetry SDK", () => {
     assert.equal(attributes["url.path"], "/shop/outer/1");
   });
 
-  test("a request of nobody begins a trace, and one that fails says so", async () => {
+  test("receives a new trace for a request without a caller, and failures are marked", async () => {
     await get("/shop/fails", { traceparent: "00-00000000000000000000000000000000-b7ad6b7169203331-01" });
     const [span] = await spans(1);
     assert.equal(span?.name, "GET /shop/fails");
@@ -176,7 +176,7 @@ describe("an OpenTelemetry SDK", () => {
     assert.deepEqual([unrouted?.name, unrouted?.attributes["http.response.status_code"]], ["GET", 404]);
   });
 
-  test("a websocket is one span, from its handshake to its end", async () => {
+  test("receives one span for a websocket, from its handshake to its end", async () => {
     const socket = new WebSocket(`ws://127.0.0.1:${host().http}/shop/talk`);
     await new Promise((resolve) => socket.addEventListener("message", resolve));
     assert.equal(exporter.getFinishedSpans().length, 0);
@@ -185,7 +185,7 @@ describe("an OpenTelemetry SDK", () => {
     assert.deepEqual([span?.name, span?.attributes["http.response.status_code"]], ["WS /shop/talk", 101]);
   });
 
-  test("a command is a span below its request, and a block that it fetches one below the command", async () => {
+  test("receives a span for a command below its request, and for a fetched block below the command", async () => {
     const node = host().host.exports<NodeModule>("node");
     const text = "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq";
     const wanted: string[] = [];
@@ -209,7 +209,7 @@ describe("an OpenTelemetry SDK", () => {
     assert.equal(block.attributes["ipfs.cid"], text);
   });
 
-  test("attributes follow the conventions for HTTP servers", async () => {
+  test("receives attributes by the conventions for HTTP servers", async () => {
     const ask = async (call: Call, by: Client["name"] = "HTTP/1.1") => {
       exporter.reset();
       await host().client(by).request(call);
@@ -237,13 +237,13 @@ describe("an OpenTelemetry SDK", () => {
     assert.equal(second.attributes["network.protocol.version"], "2");
   });
 
-  test("a request that is refused before it comes to an app has its span", async () => {
+  test("receives a span for a request that is refused before it reaches an app", async () => {
     await rawExchange(host().http, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
     const [span] = await spans(1);
     assert.deepEqual([span?.name, span?.attributes["http.response.status_code"]], ["GET", 400], "it names no host");
   });
 
-  test("spans hold no secret that the log would mask", async () => {
+  test("receives no secret that the log would mask", async () => {
     await get("/shop/logs;token=hidden?api_key=hidden&page=2", { "user-agent": "tool/1 (?token=hidden)" });
     await get("/api/v0/nothing?arg=hidden", {}, "POST");
     await get("/shop/secret");
@@ -254,7 +254,7 @@ describe("an OpenTelemetry SDK", () => {
     assert.match(shown, /cannot sign in with \(secret\)/);
   });
 
-  test("inside of the span that an instrumentation has made, and tells it the route", async () => {
+  test("receives a span inside that of an instrumentation, which gets the route", async () => {
     const stop = instrumentServers();
     try {
       await get("/shop/outer/1", { traceparent });
@@ -274,17 +274,17 @@ describe("an OpenTelemetry SDK", () => {
     );
   });
 
-  test("adds no second traceparent to what an instrumentation of undici sends", async () => {
+  test("sends no second traceparent if an instrumentation of undici sends one", async () => {
     const instrumentation = () => undefined;
     subscribe("undici:request:create", instrumentation);
     await get("/shop/outer/1");
     unsubscribe("undici:request:create", instrumentation);
     assert.equal(handedOn.traceparent, undefined);
-    assert.match(handedOn.given ?? "", /^\w+-\w+$/, "the id of the request goes on");
+    assert.match(handedOn.given ?? "", /^\w+-\w+$/, "the id of the request is passed on");
     await spans(3);
   });
 
-  test("lines of the log carry the ids of the span that they belong to", async () => {
+  test("finds the ids of their spans in log lines", async () => {
     await get("/shop/logs", { traceparent });
     await get("/apart/", { traceparent });
     await get("/shop/fails", { traceparent });
@@ -317,7 +317,7 @@ describe("an OpenTelemetry SDK", () => {
     }
   });
 
-  test("nothing is left of it after its unload", async () => {
+  test("receives nothing after the unload of the module", async () => {
     await host().host.unload("http_traces");
     for (const name of ["request", "command", "block"]) {
       assert.equal(tracingChannel(`modhost:${name}`).hasSubscribers, false, name);

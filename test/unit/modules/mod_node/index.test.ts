@@ -78,7 +78,7 @@ test("options that are none are a TypeError, and no folder is made", async (t) =
   assert.deepEqual(await readdir(repo), []);
 });
 
-test("what is added has a path, a kind and a body", async (t) => {
+test("an added entry has a path, a kind and a body", async (t) => {
   await using node = await openNode({ repo: await emptyFolder(t), stores: async () => memoryStores() });
   const added = (entry: object) =>
     Array.fromAsync(
@@ -101,19 +101,19 @@ test("what is added has a path, a kind and a body", async (t) => {
   assert.equal(String((await added({ path: "x", kind: "directory" }))[0]?.built?.cid), emptyDirectory);
 });
 
-test("who waits for blocks is told of those that are added where there is a filestore, too", async (t) => {
+test("added blocks are reported to those who wait for them, also with a filestore", async (t) => {
   const overrides = { "Experimental.FilestoreEnabled": true };
   const repo = await emptyFolder(t);
   await using node = await openNode({ repo, overrides, stores: async () => memoryStores() });
-  const told: string[] = [];
-  node.blocks.onStored = (blocks) => told.push(...blocks.map(({ cid }) => cid.toString()));
+  const reported: string[] = [];
+  node.blocks.onStored = (blocks) => reported.push(...blocks.map(({ cid }) => cid.toString()));
   const entries = async function* (): AsyncGenerator<AddEntry> {
     yield { path: "x", kind: "directory", body: Readable.from([]) };
   };
   for (const references of [false, true]) {
-    told.length = 0;
+    reported.length = 0;
     await Array.fromAsync(addEntries(node, entries(), addSettings({}), { pin: true, references }));
-    assert.deepEqual(told, [emptyDirectory], `references: ${references}`);
+    assert.deepEqual(reported, [emptyDirectory], `references: ${references}`);
   }
 });
 

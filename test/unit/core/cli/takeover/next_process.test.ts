@@ -15,7 +15,7 @@ test("a next process that is killed before it acknowledges the first of several 
   const ports = servers.map((server) => ({ name: "http", requested: undefined, server, waiting: [] }));
   const begun = next.begin({ ports, states: [] });
   begun.catch(() => undefined);
-  // The first one is written, and Node keeps the others.
+  // Node has sent the first one, and queues the others.
   await sleep(20);
   process.kill(next.pid as number, "SIGKILL");
   await assert.rejects(begun, /it has ended with SIGKILL/);

@@ -132,7 +132,7 @@ for (const tls of [false, true]) {
         assert.equal(await connection.end(), "");
       }
       await eventually(
-        "the handlers are told",
+        "the handlers are notified",
         () => left.length > 0 && host.log().split("apart left").length > before,
       );
     });

@@ -161,7 +161,7 @@ describe("an app that requires tokens", () => {
     await eventually("the message has come", () => called.length > 0, { every: 5 });
     await tokens.revoke("anna");
     const [code, reason] = await once(socket, "close");
-    assert.deepEqual([code, String(reason)], [1008, "the token is no longer good"]);
+    assert.deepEqual([code, String(reason)], [1008, "the token is no longer valid"]);
   });
 
   test("is protected by the host also when its module is isolated, and sees the token's name", async (t) => {

@@ -1,4 +1,4 @@
-/** Who is shown a proof over TLS, and when certificates are renewed or asked for again. */
+/** Proofs by TLS for certificate authorities, and the times of renewals and retries. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -20,8 +20,8 @@ async function listening(server: Server): Promise<Server> {
 }
 
 /**
- * A server that shows a proof for a.test, and beside it its own certificate; first messages arrive
- * in small pieces.
+ * Starts a server that has a proof for a.test next to its own certificate. First messages arrive in
+ * small pieces.
  */
 async function proving() {
   const challenges = new Challenges();
@@ -60,7 +60,7 @@ async function proving() {
 }
 
 describe("a proof by TLS", () => {
-  test("is shown to whoever speaks the protocol of authorities, and to nobody else", async () => {
+  test("is sent to clients with the protocol of authorities, and to no others", async () => {
     const { challenges, withdraw, port, close } = await proving();
     const base = { port, host: "127.0.0.1", servername: "a.test", rejectUnauthorized: false };
     const digest = createHash("sha256").update("t.thumbprint").digest();
@@ -88,7 +88,7 @@ describe("the time of a renewal", () => {
   const day = 86_400_000;
   const certificate = { validFrom: new Date(0), validTo: new Date(90 * day) };
 
-  test("is two thirds of the certificate's, or within the window that the authority names", () => {
+  test("is after two thirds of the lifetime, or within the window that the authority specifies", () => {
     assert.equal(renewalTime(certificate), 60 * day);
     const window = { start: new Date(10 * day), end: new Date(20 * day) };
     assert.equal(
@@ -97,7 +97,7 @@ describe("the time of a renewal", () => {
     );
   });
 
-  test("comes again after pauses that grow up to a day, and not before the authority wants it", () => {
+  test("is repeated after pauses that grow up to a day, and not before the authority allows it", () => {
     const middle = () => 0.5;
     const minutes = [1, 2, 3, 12, 50].map((failures) => pauseAfter(failures, new Error("no"), middle) / 60_000);
     assert.deepEqual(minutes, [1, 2, 4, 1440, 1440]);
@@ -111,7 +111,7 @@ describe("the time of a renewal", () => {
     assert.ok(pauseAfter(1, limited({ "retry-after": date }), middle) >= 7_200_000);
   });
 
-  test("is asked for by the name that RFC 9773 gives to its example", () => {
+  test("is requested by the id that RFC 9773 gives for its example", () => {
     const example = `-----BEGIN CERTIFICATE-----
 MIIBQzCB66ADAgECAgUAh2VDITAKBggqhkjOPQQDAjAVMRMwEQYDVQQDEwpFeGFt
 cGxlIENBMCIYDzAwMDEwMTAxMDAwMDAwWhgPMDAwMTAxMDEwMDAwMDBaMBYxFDAS

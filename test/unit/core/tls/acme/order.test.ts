@@ -1,4 +1,4 @@
-/** Certificates by ACME, ordered, served and renewed by a running server. */
+/** Certificates by ACME: ordered, served and renewed by a running server. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdir, readFile, stat } from "node:fs/promises";
@@ -13,7 +13,7 @@ import { type Reconfigured, reconfigured } from "#test/unit/core/operations/reco
 const PATIENCE_MS = 60_000;
 const secure = { https_ports: [0], https_interfaces: ["127.0.0.1"] };
 
-/** An app at the place of proofs, which other clients of ACME may use. */
+/** An app at the path of proofs, which may belong to other ACME clients. */
 const wellKnown = {
   name: "http_well_known",
   load: (module: Module) =>
@@ -34,7 +34,7 @@ async function until(what: string, holds: () => Promise<boolean> | boolean): Pro
 interface Setup extends AsyncDisposable {
   readonly server: Reconfigured;
   readonly authority: FakeAcme;
-  /** Issuer and name of what is shown to clients. */
+  /** Returns issuer and name of the certificate that clients get. */
   shown(name: string): Promise<string>;
 }
 
@@ -66,8 +66,8 @@ const ofAuthority = (name: string) => `CN=Fake Authority CN=${name}`;
 
 describe("a certificate by ACME", () => {
   for (const challenge of ["http-01", "tls-alpn-01"]) {
-    test(`is ordered with ${challenge}, served at once, and kept for its owner alone`, async () => {
-      // The hosts are others: authorities are answered whatever the host.
+    test(`is ordered with ${challenge}, served at once, and stored so that only its owner can read it`, async () => {
+      // The hosts are other ones: authorities get responses on any host.
       const values = { acme_hosts: ["a.test", "b.test"], acme_challenge: challenge, hosts: { "c.test": {} } };
       await using made = await setup(values);
       await until("a.test", async () => (await made.shown("a.test")) === ofAuthority("a.test"));
@@ -87,7 +87,7 @@ describe("a certificate by ACME", () => {
     });
   }
 
-  test("is not ordered before the terms are agreed to, and the log says where they are", async () => {
+  test("is not ordered before the terms are accepted, and the log has the URL of the terms", async () => {
     await using made = await setup({ acme_hosts: ["a.test"], acme_agree: false });
     await until("the warning", () => made.server.log().includes("acme_agree"));
     assert.match(made.server.log(), /set acme_agree: true if you agree to its terms at http:.*\/terms/);
@@ -101,18 +101,18 @@ describe("a certificate by ACME", () => {
     await until("a.test", async () => (await made.shown("a.test")) === ofAuthority("a.test"));
   });
 
-  test("is kept across starts, with its account, and not ordered again", async () => {
+  test("is stored across starts, with its account, and not ordered again", async () => {
     await using made = await setup({ acme_hosts: ["a.test"] });
     await until("a.test", async () => (await made.shown("a.test")) === ofAuthority("a.test"));
     const before = [...made.authority.seen];
     const values = { ...secure, acme_directory: made.authority.directory, acme_agree: true, acme_hosts: ["a.test"] };
     await made.server.apply({ ...values, acme_email: "admin@a.test" });
     await until("a look", () => made.authority.seen.length > before.length);
-    assert.deepEqual(made.authority.seen, [...before, "renewal asked"]);
+    assert.deepEqual(made.authority.seen, [...before, "renewal window requested"]);
     assert.equal(await made.shown("a.test"), ofAuthority("a.test"));
   });
 
-  test("is renewed when the authority wants it, in the place of the former one", async () => {
+  test("is renewed when the authority specifies it, and replaces the previous one", async () => {
     await using made = await setup({ acme_hosts: ["a.test"] });
     await until("a.test", async () => (await made.shown("a.test")) === ofAuthority("a.test"));
     const [first] = made.server.host.status().certificates.filter(({ name }) => name === "a.test");
@@ -127,7 +127,7 @@ describe("a certificate by ACME", () => {
     assert.ok(made.authority.seen.includes("account known"));
   });
 
-  test("is asked for later when the authority has too many orders", async () => {
+  test("is requested later if the authority has too many orders", async () => {
     const authority = { retry: 7200 };
     await using made = await setup({ acme_hosts: [] });
     made.authority.limit(100, authority.retry);
@@ -148,7 +148,7 @@ describe("a certificate by ACME", () => {
     assert.match(warnings.join("\n"), /issued no certificate for a\.test: .*too many orders.*next attempt is at 20/);
   });
 
-  test("is not asked for again by a restart before the time that the authority named, unless settings change", async () => {
+  test("is not requested again after a restart before the time that the authority named, unless settings change", async () => {
     await using made = await setup({ acme_hosts: [] });
     made.authority.limit(1, 7200);
     const values = { ...secure, acme_directory: made.authority.directory, acme_agree: true, acme_hosts: ["a.test"] };
@@ -159,7 +159,7 @@ describe("a certificate by ACME", () => {
     await made.server.host.stop();
     await using next = await reconfigured({ ...values, data_path: join(made.server.folder, "data") });
     assert.deepEqual(stateOf(next), before);
-    // A name whose order failed before does not hold up another.
+    // A name whose order failed before does not delay another one.
     await next.apply({ ...values, data_path: join(made.server.folder, "data"), acme_hosts: ["a.test", "b.test"] });
     await until("a try for the other name", () => made.authority.seen.includes("order b.test"));
     assert.deepEqual(stateOf(next), before);
@@ -168,7 +168,7 @@ describe("a certificate by ACME", () => {
     await until("a try with other settings", () => made.authority.seen.includes("order a.test"));
   });
 
-  test("is bound to an account that the authority knows, where it wants that", async () => {
+  test("is bound to an existing account, if the authority requires that", async () => {
     const eab = { id: "operator-1" };
     await using made = await setup({ acme_hosts: ["a.test"] }, { eab });
     await until("the warning", () => made.server.log().includes("acme_eab_id"));
@@ -178,12 +178,12 @@ describe("a certificate by ACME", () => {
     assert.doesNotMatch(made.server.log(), /c2VjcmV0/);
   });
 
-  test("is not issued for a wildcard, which is refused beforehand", async () => {
+  test("is not issued for a wildcard, which is refused in advance", async () => {
     await using made = await setup({});
     await assert.rejects(made.server.apply({ acme_hosts: ["*.a.test"] }), /acme_hosts.*without wildcards/);
   });
 
-  test("leaves proofs that it knows nothing of to apps", async () => {
+  test("leaves unknown proofs to apps", async () => {
     await using made = await setup({ acme_hosts: ["a.test"] });
     assert.equal(await made.server.get("/.well-known/acme-challenge/of-another"), "app of-another/");
   });

@@ -17,14 +17,14 @@ before(async () => {
 after(() => rm(folder, { recursive: true }));
 
 for (const length of [0, 1, 65_536, 70_000, content.length]) {
-  test(`a stream of a file gives its first ${length} bytes`, async () => {
+  test(`a bounded stream of a file returns its first ${length} bytes`, async () => {
     const stream = createReadStream(join(folder, "file"));
     const short = bounded(stream, length);
     assert.equal(short, stream, "the very stream, bounded by its field");
     assert.deepEqual(await buffer(short), content.subarray(0, length));
   });
 
-  test(`so does one without the field: ${length}`, async () => {
+  test(`a bounded stream without the field returns its first ${length} bytes`, async () => {
     const plain = Readable.from([content.subarray(0, 100_000), content.subarray(100_000)]) as unknown as ReadStream;
     assert.deepEqual(await buffer(bounded(plain, length)), content.subarray(0, length));
   });

@@ -17,7 +17,7 @@ let active = 0;
 let most = 0;
 
 /** A gateway that has all blocks, and takes its time. */
-const answer = ({ url = "" }: Pick<IncomingMessage, "url">, response: { end(bytes: Uint8Array): unknown }) => {
+const respond = ({ url = "" }: Pick<IncomingMessage, "url">, response: { end(bytes: Uint8Array): unknown }) => {
   active += 1;
   most = Math.max(most, active);
   setTimeout(() => {
@@ -25,7 +25,7 @@ const answer = ({ url = "" }: Pick<IncomingMessage, "url">, response: { end(byte
     response.end(bytesOf.get(url) ?? new Uint8Array());
   }, 5);
 };
-const plain = createServer(answer);
+const plain = createServer(respond);
 let secure: ReturnType<typeof createSecureServer>;
 let node: RoutingNode;
 let address: string;
@@ -37,7 +37,7 @@ before(async () => {
   await once(plain, "listening");
   address = `/ip4/127.0.0.1/tcp/${(plain.address() as AddressInfo).port}/http`;
   const { certificate: cert, key } = await makeSelfSigned(["localhost"]);
-  secure = createSecureServer({ cert, key }, answer);
+  secure = createSecureServer({ cert, key }, respond);
   secure.listen(0, "127.0.0.1");
   await once(secure, "listening");
   secureAddress = `/ip4/127.0.0.1/tcp/${(secure.address() as AddressInfo).port}/tls/http`;

@@ -1,4 +1,4 @@
-/** What would leave the loopback: in a network that is made for it. */
+/** Tests of what would leave the loopback. They run in a network namespace of their own. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isolated, loopback, noIsolation } from "#test/support/isolated.ts";

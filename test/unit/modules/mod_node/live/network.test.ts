@@ -100,7 +100,7 @@ test("resources bound the connections from the change on, and one that cannot be
 
 test("an address filter holds from the change on, and is gone with it", async () => {
   await set("Swarm.AddrFilters", ["/ip4/127.0.0.0/ipcidr/8"]);
-  // Of a connection that there is the filter says nothing.
+  // The filter does not close existing connections.
   await disconnect();
   await assert.rejects(a.network.swarm.connect(b.id, addressesOf(b)));
   assert.deepEqual(a.network.swarm.filters.list(), ["/ip4/127.0.0.0/ipcidr/8"]);
@@ -111,7 +111,7 @@ test("an address filter holds from the change on, and is gone with it", async ()
   await a.network.swarm.connect(b.id, addressesOf(b));
 });
 
-test("what is announced again follows Reprovider.Strategy, and an unknown one changes nothing", async () => {
+test("Reprovider.Strategy decides which blocks are announced again, and an unknown strategy changes nothing", async () => {
   await meet(a, b);
   await until(() => known(a) > 0);
   await add(a, "pinned");
@@ -270,16 +270,16 @@ test("without Bitswap.ServerEnabled peers get nothing, from the change on", asyn
   await set("Bitswap.ServerEnabled", false, b.node);
   const before = heard();
   const leaving = new AbortController();
-  const kept = a.node.blocks.get(await add(b, "kept to itself"), { signal: leaving.signal });
+  const pending = a.node.blocks.get(await add(b, "kept to itself"), { signal: leaving.signal });
   await until(() => heard() > before);
   leaving.abort();
-  await assert.rejects(kept);
+  await assert.rejects(pending);
   await set("Bitswap.ServerEnabled", true, b.node);
   const given = await a.node.blocks.get(await add(b, "given away"), { signal: soon() });
   assert.ok(Buffer.from(given).includes("given away"));
 });
 
-test("what the word auto stands for is fetched while the node runs, and counts at once", async () => {
+test("the values for the word auto are fetched while the node runs, and apply at once", async () => {
   await using server = await autoConfServer(autoConf(1, [`${addressesOf(b)[0]}/p2p/${b.id}`]));
   await disconnect();
   await set("AutoConf.TLSInsecureSkipVerify", false);
@@ -293,11 +293,11 @@ test("what the word auto stands for is fetched while the node runs, and counts a
   server.response = autoConf(2, []);
   await until(() => a.node.repo.config.auto.Bootstrap.length === 0);
   await set("AutoConf.Enabled", false);
-  const asked = server.requests.length;
+  const count = server.requests.length;
   await set("Routing.DelegatedRouters", []);
   await set("Bootstrap", []);
   await set("AutoConf.Enabled", null);
   await set("Routing.Type", "dht");
-  assert.equal(server.requests.length, asked);
+  assert.equal(server.requests.length, count);
   await disconnect();
 });

@@ -10,11 +10,11 @@ import { outcome, type RoutingNode, soon, startNode } from "../network/kad/suppo
 import { cid } from "../network/routing/support.ts";
 
 let node: RoutingNode;
-/** Paths that the router was asked for, without their queries. */
-let asked: string[] = [];
-const router = createServer(({ method, url = "" }, answer) => {
-  asked.push(`${method} ${url.replace(/\?.*/, "")}`);
-  answer.writeHead(method === "PUT" ? 200 : 404).end();
+/** Requested paths, without their queries. */
+let requested: string[] = [];
+const router = createServer(({ method, url = "" }, response) => {
+  requested.push(`${method} ${url.replace(/\?.*/, "")}`);
+  response.writeHead(method === "PUT" ? 200 : 404).end();
 });
 let url = "";
 before(async () => {
@@ -29,13 +29,14 @@ after(async () => {
 });
 
 /**
- * Sets values, all of which have to be in force then; and what is asked of the router after them.
+ * Sets values, all of which have to be in force then; and what is requested of the router after
+ * them.
  */
 async function asksWith(values: Partial<Record<ConfigPath, unknown>>): Promise<readonly string[]> {
   const { config } = node.node.repo;
   for (const [path, value] of Object.entries(values)) await config.set(path, () => value);
   assert.deepEqual(config.waiting, []);
-  asked = [];
+  requested = [];
   const key = recordKey(node.id);
   for (const events of [
     node.routing.findProviders(cid, { count: 1, signal: soon() }),
@@ -44,10 +45,10 @@ async function asksWith(values: Partial<Record<ConfigPath, unknown>>): Promise<r
   ]) {
     await outcome(events);
   }
-  return asked.map((path) => path.replace(/[^/]*$/, ""));
+  return requested.map((path) => path.replace(/[^/]*$/, ""));
 }
 
-test("routers are asked from the moment they are in the list, and no longer than that", async () => {
+test("routers are requested from the moment they are in the list, and no longer than that", async () => {
   const find = "GET /routing/v1/providers/";
   const get = "GET /routing/v1/ipns/";
   const put = "PUT /routing/v1/ipns/";

@@ -38,14 +38,16 @@ async function leave(): Promise<void> {
     return open.length === 0;
   });
 }
-/** Whom it dials again whenever a connection is closed. */
-const keptAlive = async ({ network }: RoutingNode) => {
+/** Returns the peers that a node dials again whenever their connection is closed. */
+const permanentPeers = async ({ network }: RoutingNode) => {
   const peers = await network.libp2p.peerStore.all();
   return peers
     .filter(({ tags }) => [...tags.keys()].some((tag) => tag.startsWith("keep-alive")))
     .map(({ id }) => String(id));
 };
-/** What A answers, in hexadecimal digits, when B asks to be reached through it. */
+/**
+ * Resolves to the response of A, in hexadecimal digits, when B requests a reservation at its relay.
+ */
 async function reserve(): Promise<string> {
   const stream = lpStream(await b.network.libp2p.dialProtocol(a.id, "/libp2p/circuit/relay/0.2.0/hop"));
   await stream.write(Buffer.from("0800", "hex"));
@@ -53,21 +55,21 @@ async function reserve(): Promise<string> {
 }
 const speaks = (protocol: string) => a.network.libp2p.getProtocols().includes(protocol);
 
-test("another listen address is opened beside the old one, whose connections go on", async () => {
-  const [former] = listening();
+test("another listen address is opened in addition to the old one, whose connections go on", async () => {
+  const [previous] = listening();
   await come();
   await set("Addresses.Swarm", ["/ip4/127.0.0.1/tcp/0/ws"]);
   assert.equal(listening().length, 1);
   assert.match(listening()[0] ?? "", /\/ws$/);
-  assert.ok(isConnected(), "the connection of the former address is there");
+  assert.ok(isConnected(), "the connection of the previous address is there");
   await leave();
-  await assert.rejects(b.network.swarm.connect(a.id, [parseMultiaddr(former as string)]));
+  await assert.rejects(b.network.swarm.connect(a.id, [parseMultiaddr(previous as string)]));
   await come();
   await leave();
   await set("Addresses.Swarm", ["/ip4/127.0.0.1/tcp/0"]);
 });
 
-test("a listen address that is taken is refused with the reason, the former ones stay, and it is tried again", async (t) => {
+test("a listen address that is taken is refused with the reason, the previous ones stay, and it is tried again", async (t) => {
   const server = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
   t.after(() => server.close());
@@ -169,7 +171,7 @@ test("the node becomes a relay with Swarm.EnableRelayHop, and looks for one with
   await until(() =>
     b.network.swarm.listenAddresses().some((address) => String(address).includes(`${a.id}/p2p-circuit`)),
   );
-  await until(async () => (await keptAlive(b)).length === 1);
+  await until(async () => (await permanentPeers(b)).length === 1);
   // With the bounds of Swarm.RelayService as they are now, nobody may be reached through it.
   await set("Swarm.RelayService.ReservationTTL", "20m");
   await set("Swarm.RelayService.ConnectionDataLimit", 1024);
@@ -180,7 +182,7 @@ test("the node becomes a relay with Swarm.EnableRelayHop, and looks for one with
   assert.match(await reserve(), /22\w{2}08\w+1080082864$/, "a limit of time, one of 1,024 bytes, and the status 100");
   await set("Swarm.EnableAutoRelay", false, b.node);
   await until(() => b.network.swarm.listenAddresses().every((address) => !String(address).includes("p2p-circuit")));
-  assert.deepEqual(await keptAlive(b), []);
+  assert.deepEqual(await permanentPeers(b), []);
   await set("Swarm.EnableRelayHop", false);
   assert.ok(!speaks("/libp2p/circuit/relay/0.2.0/hop"));
   await leave();

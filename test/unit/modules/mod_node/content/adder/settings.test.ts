@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type AddOptions, addSettings } from "#node/content/adder/settings.ts";
+import { addSettings, type UnixfsAddOptions } from "#node/content/adder/settings.ts";
 
 describe("CID version and raw leaves determine each other", () => {
-  const rows: readonly (readonly [AddOptions, version: number, rawLeaves: boolean])[] = [
+  const rows: readonly (readonly [UnixfsAddOptions, version: number, rawLeaves: boolean])[] = [
     [{}, 0, false],
     [{ rawLeaves: true }, 0, true],
     [{ cidVersion: 1 }, 1, true],
@@ -22,7 +22,7 @@ describe("CID version and raw leaves determine each other", () => {
 });
 
 describe("options that exclude each other are rejected with the reference's texts", () => {
-  const rows: readonly (readonly [AddOptions, message: string])[] = [
+  const rows: readonly (readonly [UnixfsAddOptions, message: string])[] = [
     [{ hash: "Nothing" }, "unrecognized hash function: nothing"],
     [{ cidVersion: 2 }, "unknown CID version: 2"],
     [{ cidVersion: 2, hash: "sha1" }, "unknown CID version: 2"],

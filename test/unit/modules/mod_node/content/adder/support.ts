@@ -1,7 +1,7 @@
 /** The stores for an add, in memory. The test controls when the disk is done. */
 import { tmpdir } from "node:os";
 import { type AdderDeps, addEntries } from "#node/content/adder/adder.ts";
-import { type AddOptions, addSettings } from "#node/content/adder/settings.ts";
+import { addSettings, type UnixfsAddOptions } from "#node/content/adder/settings.ts";
 import { Pins } from "#node/content/pins/pins.ts";
 import type { AddEntry, AddEvent } from "#node/content/unixfs/add.ts";
 import { BlockService } from "#node/storage/blockstore/block_service.ts";
@@ -26,7 +26,7 @@ export class TestVault implements AdderDeps {
 
   add(
     entries: AsyncIterable<AddEntry>,
-    { pin = true, signal, ...options }: AddOptions & { pin?: boolean; signal?: AbortSignal } = {},
+    { pin = true, signal, ...options }: UnixfsAddOptions & { pin?: boolean; signal?: AbortSignal } = {},
   ) {
     return addEntries(this, entries, addSettings(options), { pin, signal });
   }

@@ -1,7 +1,7 @@
 /** The CIDs are those of Kubo 0.43. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type AddOptions, addSettings } from "#node/content/adder/settings.ts";
+import { addSettings, type UnixfsAddOptions } from "#node/content/adder/settings.ts";
 import { type AddEntry, addTree } from "#node/content/unixfs/add.ts";
 
 type Given = Pick<AddEntry, "path" | "mode" | "mtime"> & { readonly kind?: AddEntry["kind"]; readonly text?: string };
@@ -11,7 +11,7 @@ async function* of(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 }
 
 /** Returns the last CID. */
-async function add(options: AddOptions, ...given: readonly Given[]): Promise<string> {
+async function add(options: UnixfsAddOptions, ...given: readonly Given[]): Promise<string> {
   const entries = (async function* (): AsyncGenerator<AddEntry> {
     for (const { kind = "file", text = "", ...rest } of given) yield { ...rest, kind, body: of(Buffer.from(text)) };
   })();
@@ -42,7 +42,7 @@ const tree: readonly Given[] = [
 
 test("a file with a mode, a time or both has the CID of the reference", async () => {
   const both = { mode: 0o755, mtime: at(1_630_937_926) };
-  const known: readonly (readonly [AddOptions, string])[] = [
+  const known: readonly (readonly [UnixfsAddOptions, string])[] = [
     [{ mode: 0o644 }, "QmQmwMTAULVuZd5kisVZ2xgsc81GVu3LvCJL25DrAEGoZg"],
     [{ mtime: at(1_630_937_926) }, "QmbtPK9WCdNxToEh32kvemitx3tEnhFSP1sS7Q4ca8aBhc"],
     [{ mtime: at(1_630_937_926, 123_456_789) }, "QmVryHZCoBDBx91bkhK6EGyvgr87Kcw5u2q9oYzyt2DTL5"],

@@ -1,7 +1,7 @@
 /** The CIDs are those of Kubo 0.43. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type AddOptions, addSettings } from "#node/content/adder/settings.ts";
+import { addSettings, type UnixfsAddOptions } from "#node/content/adder/settings.ts";
 import { type AddEntry, addTree } from "#node/content/unixfs/add.ts";
 
 async function* of(text: string): AsyncGenerator<Uint8Array> {
@@ -12,7 +12,13 @@ async function* of(text: string): AsyncGenerator<Uint8Array> {
  * Returns the CID of a directory with `count` files whose names are numbers of `pad` digits, and
  * with the files in `more`.
  */
-async function directory(options: AddOptions, count: number, pad: number, text = "", more: readonly string[] = []) {
+async function directory(
+  options: UnixfsAddOptions,
+  count: number,
+  pad: number,
+  text = "",
+  more: readonly string[] = [],
+) {
   const names = [...Array.from({ length: count }, (_, at) => String(at).padStart(pad, "0")), ...more];
   const entries = (async function* (): AsyncGenerator<AddEntry> {
     yield { path: "d", kind: "directory", body: of("") };

@@ -7,7 +7,7 @@ import { create as createDigest } from "multiformats/hashes/digest";
 import { dagCbor, dagPb, raw } from "#node/formats/cid/codecs.ts";
 import { identity, multihash, sha256 } from "#node/formats/cid/hashes.ts";
 import { makeCid, usualForms } from "#node/formats/cid/make.ts";
-import { encodeCbor } from "#node/formats/dag_cbor/value.ts";
+import { encodeCbor } from "#node/formats/dag_cbor/write.ts";
 import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
 import { linksOf } from "#node/formats/ipld/links.ts";
 import type { Block } from "#node/storage/blockstore/store.ts";

@@ -1,4 +1,6 @@
-/** What modules hold for a backup is released when it is over, whatever one of them does. */
+/**
+ * The snapshots of modules are released when the backup is over, whatever one of the modules does.
+ */
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,7 +9,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import type { BackupItem, BackupSnapshot, Module, OwnedItem } from "#core/types.ts";
 import { runBackup } from "#modules/mod_backup/run.ts";
 
-describe("data that modules hold for a backup", () => {
+describe("the snapshot of a module", () => {
   let folder: string;
   let released: string[];
   beforeEach(async () => {
@@ -35,21 +37,21 @@ describe("data that modules hold for a backup", () => {
     throw new Error("it is stuck");
   };
 
-  test("is released by the others when one cannot, and the backup that is made tells of that one", async () => {
+  test("is released even if another release fails, and the backup reports that failure", async () => {
     const { warnings } = await backUp(item("first", { release: fail }), item("second"));
     assert.deepEqual(released, ["second"]);
     assert.deepEqual(warnings, ["The data of the module first could not be released: it is stuck"]);
   });
 
-  test("is released when the folders of a module, or of the next one, are none", async () => {
+  test("is released if the folders of a module are invalid", async () => {
     const broken = { store: undefined } as unknown as BackupSnapshot["folders"];
     await assert.rejects(backUp(item("first"), item("second", { folders: broken })), TypeError);
     assert.deepEqual(released, ["first", "second"]);
   });
 
-  test("is released when another module fails to hold its own, at once or later", async () => {
+  test("is released if another module fails to take its snapshot, at once or later", async () => {
     const failing = { item: { snapshot: fail }, owner: { name: "bad", host: "*" } } as unknown as OwnedItem<BackupItem>;
-    await assert.rejects(backUp(item("first"), failing), /The data of the module bad cannot be held: it is stuck/);
+    await assert.rejects(backUp(item("first"), failing), /The data of the module bad cannot be backed up: it is stuck/);
     assert.deepEqual(released, ["first"]);
   });
 });

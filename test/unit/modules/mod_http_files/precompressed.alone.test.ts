@@ -25,15 +25,15 @@ describe("precompressed files", () => {
       ["identity, gzip;q=0.5", "plain", undefined],
       ["br;q=0, gzip;q=0.0", "plain", undefined],
     ];
-    for (const [asked, text, coding] of cases) {
-      const answer = await packed(asked);
-      assert.deepEqual([answer.text, answer.headers["content-encoding"]], [text, coding], String(asked));
-      assert.equal(answer.headers.vary, "Accept-Encoding");
-      assert.equal(answer.headers["content-type"], "text/javascript; charset=utf-8");
+    for (const [accepted, text, coding] of cases) {
+      const response = await packed(accepted);
+      assert.deepEqual([response.text, response.headers["content-encoding"]], [text, coding], String(accepted));
+      assert.equal(response.headers.vary, "Accept-Encoding");
+      assert.equal(response.headers["content-type"], "text/javascript; charset=utf-8");
     }
   });
 
-  test("have a tag of their own, and ranges of their own bytes", async () => {
+  test("have their own tag, and ranges of their own bytes", async () => {
     const tags = await Promise.all(
       [undefined, "br", "gzip"].map(async (coding) => (await packed(coding)).headers.etag),
     );
@@ -44,13 +44,13 @@ describe("precompressed files", () => {
     assert.equal((await get("/packed.js", { "accept-encoding": "gzip", "if-none-match": tags[1] ?? "" })).status, 200);
   });
 
-  test("may exist for one coding only; asked for by name they are plain files", async () => {
+  test("may exist for one coding only, and are plain files by their own name", async () => {
     assert.equal((await get("/only.css", { "accept-encoding": "br, gzip" })).headers["content-encoding"], "gzip");
     const { headers, text } = await get("/packed.js.gz", { "accept-encoding": "gzip" });
     assert.deepEqual([text, headers["content-encoding"], headers.vary], ["gzipped", undefined, undefined]);
   });
 
-  test("Vary is added to what is there", async () => {
+  test("add Vary to an existing value", async () => {
     assert.equal((await server.fetch("/app/typed/packed.js")).headers.vary, "Origin, Accept-Encoding");
     assert.equal((await server.fetch("/app/typed/digits.txt")).headers.vary, "Origin");
   });
@@ -68,14 +68,14 @@ describe("large files", () => {
 
   before(() => writeFile(join(www, "large.bin"), Buffer.alloc(size, "abcdefgh")));
 
-  test("arrive whole", async () => {
+  test("arrive completely", async () => {
     const finished = once(server.events, "finished");
     const { body } = await get("/large.bin");
     await finished;
     assert.ok(body.equals(Buffer.alloc(size, "abcdefgh")));
   });
 
-  test("are closed when the client leaves, having been read no faster than it took them", {
+  test("are read no faster than the client, and closed when it leaves", {
     timeout: 300_000,
   }, async () => {
     for (const range of ["", "Range: bytes=5-\r\n", `Range: bytes=0-0,5-${size - 9}\r\n`]) {
@@ -92,14 +92,14 @@ describe("large files", () => {
     }
   });
 
-  test("that grow while they are sent keep to the length announced", async () => {
+  test("that grow while they are sent end at the announced length", async () => {
     const path = join(www, "growing.log");
     await writeFile(path, Buffer.alloc(8 * 1024 * 1024, "x"));
     const socket = await server.raw("GET /files/growing.log HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     await once(socket, "readable");
     await appendFile(path, "TAIL");
-    const answer = Buffer.concat(await socket.toArray());
-    const head = answer.indexOf("\r\n\r\n") + 4;
-    assert.equal(answer.length - head, 8 * 1024 * 1024);
+    const response = Buffer.concat(await socket.toArray());
+    const head = response.indexOf("\r\n\r\n") + 4;
+    assert.equal(response.length - head, 8 * 1024 * 1024);
   });
 });

@@ -15,15 +15,15 @@ test("metrics of one hour are stored, the oldest samples are dropped, and a relo
   const { interval, time, series } = next.history();
   assert.deepEqual([interval, time.length, time[0], time.at(-1)], [10, 360, begin / 1000 + 50, begin / 1000 + 3640]);
   assert.equal(series.peers.length, 360);
-  // It is offline: there is nothing to tell of rates.
+  // The node is offline, so it has no rates.
   assert.deepEqual([series.peers.at(-1), series.rate_in.at(-1)], [0, null]);
   assert.ok((series.repo_size.at(-1) ?? 0) > 0);
 });
 
-test("jobs are bounded: those that run, and the list; each move is told, but not each of many", async () => {
+test("jobs are bounded, and their changes are reported, but not each of many", async () => {
   const jobs = new Jobs();
-  const told: string[] = [];
-  const leave = jobs.topic((job) => told.push((job as { state: string }).state));
+  const states: string[] = [];
+  const leave = jobs.topic((job) => states.push((job as { state: string }).state));
   const start = (run: () => Promise<undefined>) => jobs.start({ kind: "pin", what: "pin", by: "test", run });
   for (let n = 0; n < 120; n += 1) {
     start(async () => undefined);
@@ -43,7 +43,7 @@ test("jobs are bounded: those that run, and the list; each move is told, but not
   assert.throws(() => jobs.start({ kind: "gc", what: "gc", by: "test", isSingle: true, run: async () => undefined }), {
     code: 409,
   });
-  assert.ok(told.length < 300);
+  assert.ok(states.length < 300);
   const never = () => new Promise<undefined>(() => undefined);
   for (let n = 0; n < 15; n += 1) start(never);
   assert.throws(() => start(never), { code: 503 });
@@ -52,7 +52,7 @@ test("jobs are bounded: those that run, and the list; each move is told, but not
   leave();
 });
 
-test("where the Admin API is disabled nothing has failed", async (t) => {
+test("the node loads without warnings where the Admin API is disabled", async (t) => {
   const host = await startNode({
     config: { modules_enabled: ["http", "http_admin_node"], modules_disabled: ["http_admin"] },
   });

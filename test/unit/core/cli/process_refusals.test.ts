@@ -1,4 +1,4 @@
-/** What the code of a module does to the process that all modules share. */
+/** Calls of modules that would affect the process that all modules share. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Program } from "./spawned.ts";
@@ -18,7 +18,7 @@ const leaving = {
   asks: "try { process.exit(3) } catch { return 'caught' }",
 };
 
-test("a module that ends the process is refused and taken out, by its libraries too, and all others are served on", async () => {
+test("a module that ends the process, itself or by a library, is refused and quarantined, and the others are still served", async () => {
   const files: Record<string, string> = {
     "mod_hello.js": `export default (module) => module.provides("http", { route: { GET: () => "hello" } });`,
     "node_modules/quitter/package.json": JSON.stringify({ name: "quitter", type: "module", exports: "./index.js" }),
@@ -37,8 +37,8 @@ test("a module that ends the process is refused and taken out, by its libraries 
   );
   const urlOf = (name: string) => started.apps.find((one) => one.name === name)?.urls[0]?.replace(/\/$/, "") ?? "";
   for (const name of [...Object.keys(leaving), "library"]) {
-    const answer = await fetch(`${urlOf(name)}/do`);
-    assert.equal(answer.status, name === "asks" ? 200 : 500, name);
+    const response = await fetch(`${urlOf(name)}/do`);
+    assert.equal(response.status, name === "asks" ? 200 : 500, name);
     let status = 200;
     while (status !== 503) ({ status } = await fetch(urlOf(name)));
   }
@@ -57,7 +57,7 @@ test("a module that ends the process is refused and taken out, by its libraries 
   assert.match(of("kills").join("\n"), /it called process\.kill\(\d+, SIGKILL\)/);
 });
 
-test("a module does not change the folder of the process, and may ask whether it lives", async () => {
+test("a module cannot change the working folder of the process, and may check whether the process exists", async () => {
   await using program = await Program.in({
     "mod_moves.mjs": app("moves", "process.kill(process.pid, 0); process.chdir('/'); return 'moved'"),
   });
@@ -74,7 +74,7 @@ test("a module does not change the folder of the process, and may ask whether it
   );
 });
 
-test("code that is no module's ends the process as ever, and that is told of with its stack", async () => {
+test("code of no module can end the process, which is reported with its stack", async () => {
   await using program = await Program.in({
     "leave.cjs": "setInterval(() => globalThis.leaving && process.exit(3), 20);",
     "mod_hello.js": `export default (module) =>

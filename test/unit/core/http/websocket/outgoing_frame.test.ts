@@ -1,7 +1,7 @@
 /** Short messages as frames (RFC 6455, 5.2). */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { frameOf } from "#core/http/websocket/frame.ts";
+import { frameOf } from "#core/http/websocket/outgoing_frame.ts";
 
 const TEXT = 0x81;
 const BINARY = 0x82;
