@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getAll } from "./gateway/client.ts";
-import { type Server, type Servers, startServers } from "./gateway/servers.ts";
-import { type RequestTarget, type Work, works } from "./gateway/works.ts";
+import { type BenchedGateway, type Servers, startServers } from "./gateway/servers.ts";
+import { type GatewayWork, type RequestTarget, works } from "./gateway/works.ts";
 import { installed } from "./node/servers.ts";
 import { cpuSeconds } from "./node/usage.ts";
-import { Comparison, type Report, versionsOfPeers } from "./report.ts";
+import { type BenchReport, Comparison, versionsOfPeers } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 const ENTRIES = 10_000;
@@ -32,7 +32,7 @@ interface Sample {
   readonly wall: number;
 }
 
-type Samples = ReadonlyMap<Server, readonly Sample[]>;
+type Samples = ReadonlyMap<BenchedGateway, readonly Sample[]>;
 
 /**
  * Compares the gateway with Kubo's, if KUBO names its program, and with a plain file server. They
@@ -41,7 +41,7 @@ type Samples = ReadonlyMap<Server, readonly Sample[]>;
  */
 export async function benchGateway(
   { rounds = 5, size = 60, only = "" }: GatewayBenchOptions,
-  report: Report,
+  report: BenchReport,
 ): Promise<void> {
   const scale = { size: size * mebibyte, entries: ENTRIES };
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
@@ -76,9 +76,9 @@ export async function benchGateway(
   }
 }
 
-async function play(work: Work, { all }: Servers, target: RequestTarget, rounds: number): Promise<Samples> {
+async function play(work: GatewayWork, { all }: Servers, target: RequestTarget, rounds: number): Promise<Samples> {
   const known = all.filter(({ isStatic }) => !isStatic || work.plain !== undefined);
-  const samples = new Map<Server, Sample[]>(known.map((server) => [server, []]));
+  const samples = new Map<BenchedGateway, Sample[]>(known.map((server) => [server, []]));
   // Unmeasured turns warm up each server.
   for (let at = 0; at < WARM_UP; at += 1) for (const server of known) await turn(work, server, target, at);
   for (let round = 0; round < rounds; round += 1) {
@@ -98,7 +98,12 @@ async function play(work: Work, { all }: Servers, target: RequestTarget, rounds:
   return samples;
 }
 
-async function turn(work: Work, { url, pid, isStatic }: Server, target: RequestTarget, at: number): Promise<Sample> {
+async function turn(
+  work: GatewayWork,
+  { url, pid, isStatic }: BenchedGateway,
+  target: RequestTarget,
+  at: number,
+): Promise<Sample> {
   const { get, plain = get, count, atOnce } = work;
   const ask = isStatic ? plain : get;
   const requests = Array.from({ length: count }, (_, one) => ask(target, at * count + one));

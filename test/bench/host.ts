@@ -5,16 +5,16 @@ import { makeSelfSigned } from "#core/tls/self_signed.ts";
 import { Package } from "./host/packaged.ts";
 import {
   type Asker,
+  type HostServer,
+  type HostWork,
   LARGE_FILE,
   ofStart,
-  type Server,
   SMALL_FILE,
   type TurnMeasurements,
-  type Work,
   works,
 } from "./host/works.ts";
 import { Subject } from "./measure.ts";
-import { Comparison, type Report, versionsOf } from "./report.ts";
+import { type BenchReport, Comparison, versionsOf } from "./report.ts";
 
 /** Turns of each server within a round, for works that do not start new processes. */
 const TURNS = 4;
@@ -30,7 +30,7 @@ export interface HostBenchOptions {
  * speed affects all of them. The tables show medians over the rounds; ratios are taken within each
  * round.
  */
-export async function benchHost({ rounds = 7, only = "" }: HostBenchOptions, report: Report): Promise<void> {
+export async function benchHost({ rounds = 7, only = "" }: HostBenchOptions, report: BenchReport): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-host-"));
   try {
     const env = await furnish(folder);
@@ -67,19 +67,20 @@ async function furnish(folder: string): Promise<Record<string, string>> {
   return { BENCH_FOLDER: folder, BENCH_CERTIFICATE: folder };
 }
 
-type Samples = ReadonlyMap<Server, readonly TurnMeasurements[]>;
+type Samples = ReadonlyMap<HostServer, readonly TurnMeasurements[]>;
 
-async function play(work: Work, env: Readonly<Record<string, string>>, rounds: number): Promise<Samples> {
-  const start = ({ name, file, path = "/", env: own }: Server) => Subject.start(name, file, path, { ...env, ...own });
+async function play(work: HostWork, env: Readonly<Record<string, string>>, rounds: number): Promise<Samples> {
+  const start = ({ name, file, path = "/", env: own }: HostServer) =>
+    Subject.start(name, file, path, { ...env, ...own });
   return work.isFresh === true ? playFresh(work, start, rounds) : playInTurns(work, start, rounds);
 }
 
-type Start = (server: Server) => Promise<Subject>;
+type Start = (server: HostServer) => Promise<Subject>;
 
-async function playFresh(work: Work, start: Start, rounds: number): Promise<Samples> {
+async function playFresh(work: HostWork, start: Start, rounds: number): Promise<Samples> {
   await using program = work.servers.some(isPackage) ? await Package.install() : undefined;
   /** Measures one turn. The package is only measured for its start. */
-  const turn = async (server: Server): Promise<TurnMeasurements> => {
+  const turn = async (server: HostServer): Promise<TurnMeasurements> => {
     if (program !== undefined && isPackage(server)) {
       const started = await program.start(Number(server.env?.BENCH_ROUTES), { node: server.env?.NODE === "on" });
       await started.stop();
@@ -88,18 +89,18 @@ async function playFresh(work: Work, start: Start, rounds: number): Promise<Samp
     const subject = await start(server);
     return await work.measure(subject, undefined, work.count).finally(() => subject.stop());
   };
-  const samples = new Map<Server, TurnMeasurements[]>(work.servers.map((server) => [server, []]));
+  const samples = new Map<HostServer, TurnMeasurements[]>(work.servers.map((server) => [server, []]));
   for (let round = 0; round < rounds; round += 1) {
     for (const [server, own] of samples) own.push(await turn(server));
   }
   return samples;
 }
 
-const isPackage = ({ file }: Server): boolean => file === "";
+const isPackage = ({ file }: HostServer): boolean => file === "";
 
-async function playInTurns(work: Work, start: Start, rounds: number): Promise<Samples> {
+async function playInTurns(work: HostWork, start: Start, rounds: number): Promise<Samples> {
   const players: {
-    readonly server: Server;
+    readonly server: HostServer;
     readonly subject: Subject;
     asker?: Asker;
     readonly samples: TurnMeasurements[];

@@ -1,5 +1,5 @@
 import { load, quickest, Subject } from "./measure.ts";
-import type { Report } from "./report.ts";
+import type { BenchReport } from "./report.ts";
 
 const WARM_UP = 6000;
 
@@ -8,7 +8,7 @@ const WARM_UP = 6000;
  * take turns in one process. The quickest tenth of short pieces is compared, because other work of
  * the machine can only make a piece slower.
  */
-export async function benchIsolated({ rounds = 40, requests = 600 }, report: Report): Promise<void> {
+export async function benchIsolated({ rounds = 40, requests = 600 }, report: BenchReport): Promise<void> {
   const section = report.section("isolated", { how: `${rounds} pieces of ${requests} requests of each kind` });
   const subject = await Subject.start("isolated", "modhost.ts", "", { LOGGER: "off", ISOLATED: "on" });
   const modules = [

@@ -1,5 +1,5 @@
 import { load, quickest, Subject } from "./measure.ts";
-import type { Report } from "./report.ts";
+import type { BenchReport } from "./report.ts";
 
 /**
  * Requests after a load or unload of modules that are not measured, because Node compiles new code
@@ -16,7 +16,7 @@ const SLICES = 12;
  * the quickest tenth of each kind is compared: other work of the machine can only make a piece
  * slower.
  */
-export async function benchMetrics({ rounds = 16, requests = 800 }, report: Report): Promise<void> {
+export async function benchMetrics({ rounds = 16, requests = 800 }, report: BenchReport): Promise<void> {
   const pieces = rounds * SLICES;
   const section = report.section("metrics", { how: `${pieces} pieces of ${requests} requests of each kind` });
   const subjects = [

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RpcServer } from "#test/support/rpc_server.ts";
-import { mountFor, type Scale, type Task, tasks, ways } from "./mount/tasks.ts";
+import { type MountScale, mountFor, type Task, tasks, ways } from "./mount/tasks.ts";
 import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
-import { Comparison, type Report } from "./report.ts";
+import { type BenchReport, Comparison } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -30,9 +30,9 @@ export interface MountBenchOptions {
  */
 export async function benchMount(
   { rounds = 3, size = 256, only = "" }: MountBenchOptions,
-  report: Report,
+  report: BenchReport,
 ): Promise<void> {
-  const scale: Scale = { size: size * mebibyte };
+  const scale: MountScale = { size: size * mebibyte };
   const samples = new Map(
     tasks.filter(({ name }) => new RegExp(only).test(name)).map((task) => [task, ways.map((): Sample[] => [])]),
   );
@@ -57,7 +57,7 @@ export async function benchMount(
   }
 }
 
-async function playRound(samples: ReadonlyMap<Task, Sample[][]>, scale: Scale, seed: number): Promise<void> {
+async function playRound(samples: ReadonlyMap<Task, Sample[][]>, scale: MountScale, seed: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   try {
     await using server = await RpcServer.start({ folder });

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { median } from "./measure.ts";
 import { LongLine } from "./network/delay.ts";
-import { folderOf, type Kind, kinds, type Peer } from "./network/peers.ts";
+import { folderOf, kinds, type Peer, type PeerKind } from "./network/peers.ts";
 import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
-import { Comparison, type Report, type Section, spread, versionsOf, versionsOfPeers } from "./report.ts";
+import { type BenchReport, Comparison, type ReportSection, spread, versionsOf, versionsOfPeers } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -61,7 +61,7 @@ const smallBytes = 4096;
  */
 export async function benchNetwork(
   { rounds = 3, size = 256, delay = 0, only = "" }: NetworkBenchOptions,
-  report: Report,
+  report: BenchReport,
 ): Promise<void> {
   const all: readonly Work[] = [
     {
@@ -83,7 +83,7 @@ export async function benchNetwork(
   const works = all.filter(({ name }) => new RegExp(only).test(name));
   const contestants = kinds();
   const samples: Samples = new Map(works.map((work) => [work, new Map<string, Sample[]>()]));
-  const latencies = new Map<Kind, Latency[]>();
+  const latencies = new Map<PeerKind, Latency[]>();
   const how = `${rounds} rounds${delay === 0 ? "" : `, ${delay} ms of a round trip added`}`;
   const { HELIA: helia } = process.env;
   const versions = [...versionsOfPeers(), ...(helia === undefined ? [] : versionsOf(["helia"], helia))];
@@ -99,10 +99,10 @@ export async function benchNetwork(
 type Samples = ReadonlyMap<Work, Map<string, Sample[]>>;
 
 async function play(
-  kind: Kind,
+  kind: PeerKind,
   { round, delay }: { readonly round: number; readonly delay: number },
   samples: Samples,
-  latencies: Map<Kind, Latency[]>,
+  latencies: Map<PeerKind, Latency[]>,
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const peers: Peer[] = [];
@@ -144,7 +144,7 @@ async function measure(giving: Peer, taking: Peer, { bytes, chunk, amount }: Wor
   return { speed: amount / seconds, cpu, peak: pids.map(peakBytes) as [number, number] };
 }
 
-function printWorks(section: Section, samples: Samples): void {
+function printWorks(section: ReportSection, samples: Samples): void {
   const table = new Comparison<Sample>(section, [
     { title: "rate", isCompared: true },
     { title: "CPU of the sender", isCompared: true },
@@ -167,7 +167,7 @@ function printWorks(section: Section, samples: Samples): void {
   }
 }
 
-function printLatencies(section: Section, latencies: ReadonlyMap<Kind, readonly Latency[]>): void {
+function printLatencies(section: ReportSection, latencies: ReadonlyMap<PeerKind, readonly Latency[]>): void {
   section.head(["", "connect (ms)", "ping (ms)"]);
   for (const [{ name }, own] of latencies) {
     const cell = (of: (latency: Latency) => number) => spread(own.map(of), 2);

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { benchGrowth } from "./node/growth.ts";
 import { benchLoop } from "./node/loop.ts";
-import { type Installed, installed, type Server, startServers } from "./node/servers.ts";
+import { type Installed, installed, type NodeServer, startServers } from "./node/servers.ts";
 import { benchStart } from "./node/start.ts";
 import { cpuSeconds, fileBytes, forgetPeak, peakBytes } from "./node/usage.ts";
-import { large, lists, long, type Scale, small, type Work, warmUp } from "./node/works.ts";
-import { Comparison, type Report, type Section, spread, versionsOfPeers } from "./report.ts";
+import { large, lists, long, type NodeScale, type NodeWork, small, warmUp } from "./node/works.ts";
+import { type BenchReport, Comparison, type ReportSection, spread, versionsOfPeers } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 /**
@@ -29,7 +29,7 @@ interface Sample {
 const noSample: Sample = { seconds: Number.NaN, cpu: Number.NaN, peak: Number.NaN, own: Number.NaN };
 
 /** A sample for each round, by work and server. */
-type Samples = Map<Work, Map<string, Sample[]>>;
+type Samples = Map<NodeWork, Map<string, Sample[]>>;
 
 export interface NodeBenchOptions {
   readonly rounds?: number;
@@ -49,9 +49,9 @@ export interface NodeBenchOptions {
  * stores in each round. Then it measures how lists and collections grow. Ratios are taken within
  * each round; the tables show medians.
  */
-export async function benchNode(options: NodeBenchOptions, report: Report): Promise<void> {
+export async function benchNode(options: NodeBenchOptions, report: BenchReport): Promise<void> {
   const { rounds = 3, size = 256, full = false, only = "" } = options;
-  const scale: Scale = { size: (full ? 1024 : size) * mebibyte, entries: full ? 100_000 : 10_000 };
+  const scale: NodeScale = { size: (full ? 1024 : size) * mebibyte, entries: full ? 100_000 : 10_000 };
   const chosen = ({ name }: { readonly name: string }) => new RegExp(only).test(name);
   await using program = await installed();
   const isWhole = only === "";
@@ -70,9 +70,9 @@ export async function benchNode(options: NodeBenchOptions, report: Report): Prom
   await benchGrowth(program, scale, chosen, report);
 }
 
-async function playRound(program: Installed, samples: Samples, scale: Scale, round: number): Promise<void> {
+async function playRound(program: Installed, samples: Samples, scale: NodeScale, round: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
-  let servers: readonly Server[] = [];
+  let servers: readonly NodeServer[] = [];
   try {
     servers = await startServers(program, folder);
     for (const { url } of servers) await warmUp({ ...scale, url, seed: round });
@@ -93,7 +93,7 @@ async function playRound(program: Installed, samples: Samples, scale: Scale, rou
   }
 }
 
-async function measure({ url, pid }: Server, work: Work, scale: Scale, seed: number): Promise<Sample> {
+async function measure({ url, pid }: NodeServer, work: NodeWork, scale: NodeScale, seed: number): Promise<Sample> {
   for (let turn = 1; turn <= WARM_TURNS && !large.includes(work) && !long.includes(work); turn += 1) {
     const warm = await work.prepare({ ...scale, size: WARM_BYTES, url, seed: seed + turn * 1000 });
     await warm();
@@ -109,7 +109,7 @@ async function measure({ url, pid }: Server, work: Work, scale: Scale, seed: num
 }
 
 /** CPU time is for a whole large file, and for one of many calls. */
-function print(section: Section, samples: Samples, scale: Scale): void {
+function print(section: ReportSection, samples: Samples, scale: NodeScale): void {
   const table = new Comparison<Sample>(section, [
     { title: "rate", isCompared: true },
     { title: "CPU time", isCompared: true },
@@ -135,7 +135,7 @@ function print(section: Section, samples: Samples, scale: Scale): void {
 /**
  * Prints the peak memory of each server over all works of a round: one process does all of them.
  */
-function printPeaks(section: Section, samples: Samples): void {
+function printPeaks(section: ReportSection, samples: Samples): void {
   const works = [...samples.values()];
   const names = new Set(works.flatMap((byServer) => [...byServer.keys()]));
   section.head(["the most memory over all works", "MiB", "of its own (MiB)"]);

@@ -6,7 +6,7 @@ import { Sweeper } from "#node/network/kad/sweep/sweeper.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SimulatedDht, type SimulatedPeer, type Traffic } from "#test/support/network/simulated_dht.ts";
 import { VirtualClock } from "#test/support/virtual_clock.ts";
-import type { Report } from "./report.ts";
+import type { BenchReport } from "./report.ts";
 
 /** Number of keys that are announced one by one. The result is scaled to all keys. */
 const SAMPLE = 2000;
@@ -99,7 +99,7 @@ export const oneByOne = (peers: number, keys: number): Promise<Announced> =>
  * stream transfers one megabyte a second. Only a sample is announced one by one, and its result is
  * scaled.
  */
-export async function benchProvide({ blocks = 1_000_000, peers = 10_000 }, report: Report): Promise<void> {
+export async function benchProvide({ blocks = 1_000_000, peers = 10_000 }, report: BenchReport): Promise<void> {
   const swept = await byRegion(peers, blocks);
   const sample = Math.min(SAMPLE, blocks);
   const sampled = await oneByOne(peers, sample);

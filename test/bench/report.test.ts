@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Comparison, pages, Report, sectionNames, spread, withSection } from "./report.ts";
+import { BenchReport, Comparison, pages, sectionNames, spread, withSection } from "./report.ts";
 
 test("a cell shows the median, followed by the minimum and the maximum", () => {
   assert.equal(spread([3, 1, 2000], 0), "3 (1-2,000)");
@@ -16,7 +16,7 @@ test("a failed round does not count, and a cell is empty if all rounds failed", 
 
 test("servers are compared within each round: a rate of twice theirs is 2, and so is half of their time", () => {
   const printed: string[] = [];
-  const section = new Report((line) => printed.push(line)).section("host", {
+  const section = new BenchReport((line) => printed.push(line)).section("host", {
     how: "2 rounds",
     versions: ["Other 1.2"],
   });

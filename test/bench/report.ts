@@ -40,7 +40,7 @@ export interface Column {
 }
 
 /** A section of the page: tables that are made in one run, and where and when that was. */
-export class Section {
+export class ReportSection {
   readonly name: SectionName;
   /** False if some rows were left out: then the page is not changed. */
   readonly isWhole: boolean;
@@ -71,10 +71,10 @@ export class Section {
 
 /** A table in which each work has a row for each server. */
 export class Comparison<S> {
-  readonly #section: Section;
+  readonly #section: ReportSection;
   readonly #columns: readonly Column[];
 
-  constructor(section: Section, columns: readonly Column[]) {
+  constructor(section: ReportSection, columns: readonly Column[]) {
     this.#section = section;
     this.#columns = columns;
     const titles = columns.flatMap(({ title, isCompared }) => (isCompared ? [title, "x"] : [title]));
@@ -103,17 +103,17 @@ export class Comparison<S> {
   }
 }
 
-export class Report {
+export class BenchReport {
   readonly #print: (line: string) => void;
-  readonly #sections: Section[] = [];
+  readonly #sections: ReportSection[] = [];
 
   constructor(print: (line: string) => void = console.log) {
     this.#print = print;
   }
 
   /** `versions`: the other programs and libraries, with their versions. */
-  section(name: SectionName, { how, versions = [], isWhole = true }: SectionOptions): Section {
-    const section = new Section(name, isWhole, this.#print);
+  section(name: SectionName, { how, versions = [], isWhole = true }: SectionOptions): ReportSection {
+    const section = new ReportSection(name, isWhole, this.#print);
     this.#sections.push(section);
     const parts = [how, ...machine(), ...versions, date()];
     section.line();

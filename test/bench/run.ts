@@ -8,7 +8,7 @@ import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
 import { benchNode } from "./node.ts";
 import { benchProvide } from "./provide.ts";
-import { Report } from "./report.ts";
+import { BenchReport } from "./report.ts";
 import { benchScale } from "./scale.ts";
 import { benchSources } from "./sources.ts";
 import { benchWorkers } from "./workers.ts";
@@ -26,7 +26,7 @@ interface Options {
   only?: string;
 }
 
-const benches: Record<string, (options: Options, report: Report) => Promise<void>> = {
+const benches: Record<string, (options: Options, report: BenchReport) => Promise<void>> = {
   host: benchHost,
   metrics: benchMetrics,
   isolated: benchIsolated,
@@ -69,7 +69,7 @@ const options: Options = {
 };
 const chosen = positionals.length > 0 ? positionals : Object.keys(benches);
 for (const name of chosen) {
-  const report = new Report();
+  const report = new BenchReport();
   const bench = benches[name];
   if (bench === undefined) {
     console.error(`There is no benchmark ${name}: choose among ${Object.keys(benches).join(", ")}`);

@@ -9,13 +9,13 @@ import { exchange } from "./node/client.ts";
 import { file } from "./node/content.ts";
 import { installed } from "./node/servers.ts";
 import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
-import { type Report, type Section, spread } from "./report.ts";
+import { type BenchReport, type ReportSection, spread } from "./report.ts";
 import { getBare, putBare } from "./scale/bare_s3.ts";
-import { type Engines, s3Name, startEngines } from "./scale/engines.ts";
-import { cpuOf, forgetPeaks, type Group, type Program, peakOf, requestsOf, startHost } from "./scale/hosts.ts";
+import { type StoreEngines, s3Name, startEngines } from "./scale/engines.ts";
+import { cpuOf, forgetPeaks, type HostGroup, type Program, peakOf, requestsOf, startHost } from "./scale/hosts.ts";
 import { fill, measureNewHost, type NewHost } from "./scale/new_host.ts";
-import { addFile, catFile, type Scale, type Work, works } from "./scale/works.ts";
-import { Line } from "./sources/line.ts";
+import { addFile, catFile, type SharedStoreScale, type SharedStoreWork, works } from "./scale/works.ts";
+import { LimitedLine } from "./sources/line.ts";
 
 const MEBIBYTE = 2 ** 20;
 const SMALL_FILES = 1000;
@@ -70,13 +70,13 @@ const noSample: Sample = {
 };
 
 /** A sample for each round, by work and by the name of the turn. */
-type Samples = ReadonlyMap<Work, Map<string, Sample[]>>;
+type Samples = ReadonlyMap<SharedStoreWork, Map<string, Sample[]>>;
 
 /** A name, and a function that measures a work. */
 interface Turn {
   readonly name: string;
-  readonly measure: (work: Work, seed: number) => Promise<Sample>;
-  readonly takes: (work: Work) => boolean;
+  readonly measure: (work: SharedStoreWork, seed: number) => Promise<Sample>;
+  readonly takes: (work: SharedStoreWork) => boolean;
 }
 
 const EMBEDDED = "its own store";
@@ -91,10 +91,14 @@ const FAR_GET = "GET, over the line";
  * host takes on a store of many blocks. All take turns, on new stores in each round. Ratios are
  * taken within each round; the tables show medians.
  */
-export async function benchScale(options: ScaleBenchOptions, report: Report): Promise<void> {
+export async function benchScale(options: ScaleBenchOptions, report: BenchReport): Promise<void> {
   if (process.platform !== "linux") throw new Error("This needs Linux: /proc reports CPU time");
   const { rounds = 3, size = 256, hosts = 3, line = 1000, blocks = 1_000_000, only = "" } = options;
-  const scale: Scale = { size: size * MEBIBYTE, files: options.files ?? SMALL_FILES, calls: options.calls ?? CALLS };
+  const scale: SharedStoreScale = {
+    size: size * MEBIBYTE,
+    files: options.files ?? SMALL_FILES,
+    calls: options.calls ?? CALLS,
+  };
   const chosen = (name: string) => new RegExp(only).test(name);
   await using package_ = options.program === undefined ? await installed() : undefined;
   const program = options.program ?? (package_ as Program);
@@ -121,7 +125,7 @@ export async function benchScale(options: ScaleBenchOptions, report: Report): Pr
 }
 
 /** Runs a function on a new store, in a new folder. */
-async function withStore(run: (engines: Engines, folder: string) => Promise<void>): Promise<void> {
+async function withStore(run: (engines: StoreEngines, folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   try {
     await using engines = await startEngines();
@@ -133,7 +137,7 @@ async function withStore(run: (engines: Engines, folder: string) => Promise<void
 
 interface Round {
   readonly program: Program;
-  readonly scale: Scale;
+  readonly scale: SharedStoreScale;
   readonly hosts: number;
   readonly line: number;
   readonly round: number;
@@ -142,13 +146,13 @@ interface Round {
 async function playRound({ program, scale, hosts, line, round }: Round, samples: Samples): Promise<void> {
   await withStore(async (engines, folder) => {
     await using started = new AsyncDisposableStack();
-    const host = async (name: string, store?: Engines["settings"]) =>
+    const host = async (name: string, store?: StoreEngines["settings"]) =>
       started.use(await startHost(program, folder, name, store));
     const embedded = await host("embedded");
     const sharing: RpcServer[] = [];
     // There are at least two hosts, so that another host has written the content that is read cold.
     for (let at = 1; at <= Math.max(2, hosts); at += 1) sharing.push(await host(`host${at}`, engines.settings));
-    const groups: Group[] = [{ name: EMBEDDED, servers: [embedded] }];
+    const groups: HostGroup[] = [{ name: EMBEDDED, servers: [embedded] }];
     for (let count = 1; count <= hosts; count += 1)
       groups.push({ name: count === 1 ? "1 host" : `${count} hosts`, servers: sharing.slice(0, count) });
     const plain = await startLimit(engines, folder);
@@ -196,12 +200,12 @@ async function warmUp({ url }: RpcServer, bytes: number, seed: number): Promise<
 }
 
 interface Around {
-  readonly engines: Omit<Engines, typeof Symbol.asyncDispose>;
-  readonly scale: Scale;
+  readonly engines: Omit<StoreEngines, typeof Symbol.asyncDispose>;
+  readonly scale: SharedStoreScale;
   readonly sharing: readonly RpcServer[];
 }
 
-function turnOf({ name, servers }: Group, { engines, scale, sharing }: Around): Turn {
+function turnOf({ name, servers }: HostGroup, { engines, scale, sharing }: Around): Turn {
   const isShared = servers.some((server) => sharing.includes(server));
   return {
     name,
@@ -233,7 +237,7 @@ function turnOf({ name, servers }: Group, { engines, scale, sharing }: Around): 
 }
 
 /** Returns the CPU time of the hosts and of the engines. */
-async function spend({ pids }: Pick<Engines, "pids">, cpu: () => number, run: () => Promise<unknown>) {
+async function spend({ pids }: Pick<StoreEngines, "pids">, cpu: () => number, run: () => Promise<unknown>) {
   const all = () => ({ cpu: cpu(), s3: cpuSeconds(pids.s3), sql: cpuSeconds(pids.sql) });
   const before = all();
   const began = performance.now();
@@ -243,10 +247,10 @@ async function spend({ pids }: Pick<Engines, "pids">, cpu: () => number, run: ()
   return { seconds, cpu: after.cpu - before.cpu, s3: after.s3 - before.s3, sql: after.sql - before.sql };
 }
 
-const startLimit = ({ bare }: Engines, folder: string): Promise<Subject> =>
+const startLimit = ({ bare }: StoreEngines, folder: string): Promise<Subject> =>
   Subject.start(LIMIT, "plain_shared_store.ts", "/", { BENCH_FOLDER: folder, BENCH_STORE: JSON.stringify(bare) });
 
-function limitOfAdd({ pid, port }: Subject, engines: Engines, scale: Scale): Turn {
+function limitOfAdd({ pid, port }: Subject, engines: StoreEngines, scale: SharedStoreScale): Turn {
   return {
     name: LIMIT,
     takes: ({ limit }) => limit === "add",
@@ -259,16 +263,16 @@ function limitOfAdd({ pid, port }: Subject, engines: Engines, scale: Scale): Tur
   };
 }
 
-const openLine = ({ bare }: Engines, mbits: number): Promise<Line> =>
-  Line.open(Number(new URL(bare.endpoint).port), (mbits * 1e6 * PAYLOAD) / 8);
+const openLine = ({ bare }: StoreEngines, mbits: number): Promise<LimitedLine> =>
+  LimitedLine.open(Number(new URL(bare.endpoint).port), (mbits * 1e6 * PAYLOAD) / 8);
 
 /** Returns the same engines, with a line between the host and the objects. */
-function farAway({ pids, settings, bare }: Engines, { port }: Line): Around["engines"] {
+function farAway({ pids, settings, bare }: StoreEngines, { port }: LimitedLine): Around["engines"] {
   const endpoint = `http://127.0.0.1:${port}`;
   return { pids, settings: { ...settings, endpoint }, bare: { ...bare, endpoint } };
 }
 
-function limitOfGet(name: string, engines: Around["engines"], scale: Scale): Turn {
+function limitOfGet(name: string, engines: Around["engines"], scale: SharedStoreScale): Turn {
   return {
     name,
     takes: ({ limit }) => limit === "get",
@@ -292,7 +296,12 @@ function limitOfGet(name: string, engines: Around["engines"], scale: Scale): Tur
  * Ratios refer to the host with its own store, or, where that is not measured, to a bare GET over
  * the same line.
  */
-function printWork(section: Section, work: Work, by: ReadonlyMap<string, readonly Sample[]>, scale: Scale): void {
+function printWork(
+  section: ReportSection,
+  work: SharedStoreWork,
+  by: ReadonlyMap<string, readonly Sample[]>,
+  scale: SharedStoreScale,
+): void {
   const near = by.get(EMBEDDED) ?? by.get(PLAIN_GET) ?? [];
   const limit = by.get(LIMIT);
   const perGibibyte = work.unit === "MiB/s";
@@ -329,7 +338,7 @@ function printWork(section: Section, work: Work, by: ReadonlyMap<string, readonl
   }
 }
 
-function printNewHost(section: Section, rounds: readonly (readonly NewHost[])[], blocks: number): void {
+function printNewHost(section: ReportSection, rounds: readonly (readonly NewHost[])[], blocks: number): void {
   const columns: readonly (readonly [name: string, digits: number, metric: (found: NewHost) => number])[] = [
     ["first response (s)", 2, ({ first }) => first],
     ["first block (s)", 2, ({ block }) => block],

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { serverFlags } from "#test/support/launchers.ts";
-import { type Report, type Section, spread } from "./report.ts";
-import { Line } from "./sources/line.ts";
+import { type BenchReport, type ReportSection, spread } from "./report.ts";
+import { LimitedLine } from "./sources/line.ts";
 
 const mebibyte = 2 ** 20;
 /** Bytes per second of the lines to a peer and a gateway, and of the line to a slow gateway. */
@@ -50,11 +50,14 @@ type Kind = "bitswap" | "gateway" | "both" | "all three";
  * from both and a slow gateway: each over a line of its own with a limited rate. Sources take
  * turns; ratios are taken within each round.
  */
-export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptions, report: Report): Promise<void> {
+export async function benchSources(
+  { rounds = 3, size = 256 }: SourcesBenchOptions,
+  report: BenchReport,
+): Promise<void> {
   const rates = `lines of ${RATE / mebibyte} MiB/s, the slow one of ${SLOW_RATE / mebibyte}`;
   const section = report.section("sources", { how: `a file of ${size} MiB, ${rates}, ${rounds} rounds` });
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
-  const lines: Line[] = [];
+  const lines: LimitedLine[] = [];
   const giving = start("giver", { BENCH_FOLDER: join(folder, "giver"), BENCH_SIZE: String(size * mebibyte) });
   try {
     const { cid, id, peerPort, gatewayPort } = (await resultOf(giving)) as Giver;
@@ -63,8 +66,8 @@ export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptio
       [gatewayPort, RATE],
       [gatewayPort, SLOW_RATE],
     ] as const)
-      lines.push(await Line.open(port, rate));
-    const [line, gatewayLine, slowLine] = lines as [Line, Line, Line];
+      lines.push(await LimitedLine.open(port, rate));
+    const [line, gatewayLine, slowLine] = lines as [LimitedLine, LimitedLine, LimitedLine];
     const peer = `/ip4/127.0.0.1/tcp/${line.port}`;
     const gateway = `/ip4/127.0.0.1/tcp/${gatewayLine.port}/tls/http`;
     const slow = `/ip4/127.0.0.1/tcp/${slowLine.port}/tls/http`;
@@ -114,7 +117,7 @@ async function resultOf(child: ChildProcess): Promise<unknown> {
   return result;
 }
 
-function print(section: Section, taken: ReadonlyMap<Kind, readonly Taken[]>, size: number): void {
+function print(section: ReportSection, taken: ReadonlyMap<Kind, readonly Taken[]>, size: number): void {
   const alone = (["bitswap", "gateway"] as const).map((kind) => taken.get(kind) ?? []);
   section.head(["from", "MiB/s", "x the best alone", "over HTTP (%)", "CPU (s)", "sent twice (MiB)"]);
   for (const [kind, samples] of taken) {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { launcher, wordsOf } from "#test/support/launchers.ts";
 import { load, quickest } from "./measure.ts";
-import { type Report, spread } from "./report.ts";
+import { type BenchReport, spread } from "./report.ts";
 
 /** Bytes of the file, and of the node's content. */
 const BYTES = 10 * 1024;
@@ -83,7 +83,7 @@ class Server {
  * content of the node, which runs in the first process. They take turns. The client is this
  * process, ideally with a processor of its own.
  */
-export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 }, report: Report): Promise<void> {
+export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 }, report: BenchReport): Promise<void> {
   if (process.platform !== "linux") throw new Error("This needs Linux: /proc reports CPU time");
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const config = {

@@ -2,10 +2,9 @@
  * Results that cannot be the same over HTTP and in process, with the reasons. All other results
  * have to be the same.
  */
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 import type { Recorded } from "./recording.ts";
 import type { Plain } from "./use.ts";
-
-export type LevelName = "0.9" | "0.43";
 
 interface Difference {
   readonly reason: string;

@@ -27,7 +27,7 @@ interface Named {
   toString(): string;
 }
 
-export interface Drive {
+export interface DriveSizes {
   /** Size of the large file in bytes, and the CID that the reference computes. */
   readonly large: { readonly size: number; readonly cid: string };
   /** Number of folders with 100 files each, and the CID of the tree that the reference computes. */
@@ -37,7 +37,10 @@ export interface Drive {
 const own = (cid: Named) => CID.parse(cid.toString());
 
 /** Throws at the first wrong result. Yields a line for each thing that was done. */
-export async function* drive(client: ClientLibrary, { large, tree }: Drive): AsyncGenerator<string, void, undefined> {
+export async function* drive(
+  client: ClientLibrary,
+  { large, tree }: DriveSizes,
+): AsyncGenerator<string, void, undefined> {
   yield `version ${(await client.version()).version}, peer ${(await client.id()).id}`;
 
   const file = own((await client.add({ path: "large", content: keystream(large.size, 1) }, { pin: true })).cid);

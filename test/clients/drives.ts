@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
-import { type Drive, drive } from "./drive.ts";
+import { type DriveSizes, drive } from "./drive.ts";
 import { clients } from "./libraries.ts";
 import { everyMethod } from "./parity.ts";
 import { byPlainHttp } from "./plain.ts";
@@ -17,7 +17,7 @@ export interface NamedDrive {
 }
 
 /** `everyMethodOf`: the clients of which every method is called, which takes ten times as long. */
-export function drives(size: Drive, everyMethodOf: readonly string[] = Object.keys(clients)): NamedDrive[] {
+export function drives(size: DriveSizes, everyMethodOf: readonly string[] = Object.keys(clients)): NamedDrive[] {
   const ofClients = Object.entries(clients).map(([name, create]) => ({
     name,
     run: () =>

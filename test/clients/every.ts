@@ -21,7 +21,7 @@ export function methodsOf(client: object, prefix = ""): Map<string, Method> {
 /** Properties outside of the API: codecs of the libraries, and the parts of a node. */
 const tables = new Set(["bases", "codecs", "hashers", "lowLevel"]);
 
-export interface Drive {
+export interface DriveReport {
   /** Number of methods that were used, and for each reason the number of unused ones. */
   readonly used: number;
   readonly others: Readonly<Record<string, number>>;
@@ -46,7 +46,7 @@ export async function useMethods(
   names: ReadonlySet<string>,
   around: Pick<Use, "other" | "pinning">,
   recording = new Recording(),
-): Promise<Drive> {
+): Promise<DriveReport> {
   const unknown = [...names].filter((name) => !(name in methods));
   if (unknown.length > 0) throw new Error(`the table has no line for ${unknown.join(", ")}`);
   const own = methodsOf(client);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { CID } from "multiformats/cid";
 import { networkMethods } from "./network_methods.ts";
-import { cidOf, elsewhere, gives, holds, type Line, local, malformed, type Plain, type Use } from "./use.ts";
+import { cidOf, elsewhere, gives, holds, local, type MethodLine, malformed, type Plain, type Use } from "./use.ts";
 
 const text = "driven by a client\n";
 const bytes = new TextEncoder().encode(text);
@@ -16,7 +16,7 @@ async function* archive(use: Use): AsyncGenerator<Uint8Array> {
 }
 
 /** The methods in the order of their use. The last one ends the server. */
-export const methods: Readonly<Record<string, Line>> = {
+export const methods: Readonly<Record<string, MethodLine>> = {
   add: async ({ call, results }) => {
     const added = await call("add", { path: "text", content: bytes });
     holds(added, { path: "text", size: 27 });

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { CID } from "multiformats/cid";
 import { untilRight } from "#test/support/network/report.ts";
 import type { Rpc } from "#test/support/network/rpc.ts";
-import { cidOf, elsewhere, gives, holds, type Line, malformed, type Plain, type Use } from "./use.ts";
+import { cidOf, elsewhere, gives, holds, type MethodLine, malformed, type Plain, type Use } from "./use.ts";
 
 const empty = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
 /** No node has this block. */
@@ -33,7 +33,7 @@ const eventOf = (name: string, { id }: Rpc) => new RegExp(`"name":"${name}".*${i
 const pinned = ({ results }: Use): Plain => ({ status: "pinned", cid: String(results.get("remote")), name: "far" });
 
 /** Methods of the routing system, under its name in the library. */
-const searchesOf = (group: "dht" | "routing"): Readonly<Record<string, Line>> => ({
+const searchesOf = (group: "dht" | "routing"): Readonly<Record<string, MethodLine>> => ({
   [`${group}.findPeer`]: async ({ call, other }) =>
     holds(await call(`${group}.findPeer`, other.id), eventOf("FINAL_PEER", other)),
   [`${group}.provide`]: async ({ call }) => {
@@ -55,7 +55,7 @@ const searchesOf = (group: "dht" | "routing"): Readonly<Record<string, Line>> =>
     holds(await call(`${group}.put`, `/ipns/${other.id}`, await recordOf(other)), /"name":"VALUE"/),
 });
 
-export const networkMethods: Readonly<Record<string, Line>> = {
+export const networkMethods: Readonly<Record<string, MethodLine>> = {
   "bootstrap.list": gives("bootstrap.list", [], { Peers: [] }),
   "bootstrap.add": async ({ call, other: { address } }) =>
     holds(await call("bootstrap.add", address), { Peers: [address] }),

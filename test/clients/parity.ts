@@ -6,10 +6,11 @@ import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createNode } from "modhost/node";
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 import { Rpc } from "#test/support/network/rpc.ts";
 import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
-import { comparable, type LaterResult, type LevelName, laterDifferences, laterResults } from "./differences.ts";
-import { type Drive, methodsOf, useMethods } from "./every.ts";
+import { comparable, type LaterResult, laterDifferences, laterResults } from "./differences.ts";
+import { type DriveReport, methodsOf, useMethods } from "./every.ts";
 import { methods } from "./methods.ts";
 import { type Recorded, Recording } from "./recording.ts";
 
@@ -21,7 +22,7 @@ const pinningFor = {
 
 interface Result {
   readonly recording: Recording;
-  readonly drive: Drive;
+  readonly drive: DriveReport;
 }
 
 const atOldLevel = { MODHOST_API_PUBSUB_WIRE: "multibase" };
@@ -67,7 +68,7 @@ export async function* everyMethod(
   }
 }
 
-function summary(all: number, { used, others }: Drive): string {
+function summary(all: number, { used, others }: DriveReport): string {
   const reasons = Object.entries(others).map(([why, count]) => `${count} ${why}`);
   return `${all} methods: ${[`${used} used`, ...reasons].join(", ")}`;
 }

@@ -8,11 +8,11 @@ export interface Recorded {
   readonly line: string;
   /** The method and its arguments. */
   readonly call: string;
-  outcome: Outcome | undefined;
+  outcome: CallOutcome | undefined;
 }
 
 /** A stream becomes a list. Its bytes are joined, because they arrive in other pieces over HTTP. */
-export type Outcome = { readonly value: Plain } | { readonly stream: Plain[] } | { readonly error: string };
+export type CallOutcome = { readonly value: Plain } | { readonly stream: Plain[] } | { readonly error: string };
 
 export class Recording {
   readonly calls: Recorded[] = [];
@@ -41,7 +41,7 @@ const shown = (argument: unknown): string =>
   typeof argument === "function" ? "a function" : (JSON.stringify(typed(argument)) ?? "undefined");
 
 /** Returns the outcome of a stream. */
-export function streamed(values: readonly unknown[]): Outcome {
+export function streamed(values: readonly unknown[]): CallOutcome {
   const joined: unknown[] = [];
   for (const each of values) {
     const last = joined.at(-1);

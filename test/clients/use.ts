@@ -34,7 +34,7 @@ export interface OverHttpAlone {
   readonly overHttp: (use: Use) => Promise<void>;
 }
 
-export type Line = ((use: Use) => Promise<void>) | OverHttpAlone | typeof elsewhere | typeof local;
+export type MethodLine = ((use: Use) => Promise<void>) | OverHttpAlone | typeof elsewhere | typeof local;
 
 /** Makes a use that is one call. */
 export const gives =

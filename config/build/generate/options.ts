@@ -2,9 +2,9 @@
 import { allowedText } from "#core/config/index.ts";
 import type { OptionDeclaration } from "#core/types.ts";
 import { code, page, table } from "./markdown.ts";
-import type { Section } from "./sections.ts";
+import type { OptionSection } from "./sections.ts";
 
-export function optionsPage(all: readonly Section[]): string {
+export function optionsPage(all: readonly OptionSection[]): string {
   const tables = all.map(({ owner, options }) => {
     const rows = Object.entries(options).map(([name, option]) => [
       code(name),

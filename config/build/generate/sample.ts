@@ -1,13 +1,13 @@
 /** Generates `config/modhost.config.sample.yaml`: every option, commented out. */
 import { allowedText } from "#core/config/index.ts";
 import type { OptionDeclaration } from "#core/types.ts";
-import { optionsNotice, type Section } from "./sections.ts";
+import { type OptionSection, optionsNotice } from "./sections.ts";
 
 /**
  * Prose begins with "# " and an option with "#": removing every "#" before a letter sets all
  * options.
  */
-export function sample(all: readonly Section[]): string {
+export function sample(all: readonly OptionSection[]): string {
   const head = [
     "# yaml-language-server: $schema=./modhost.schema.json",
     "# A modhost.config.yaml with every option of the host and its bundled modules. Remove the # before a name to",

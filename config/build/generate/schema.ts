@@ -1,8 +1,8 @@
 /** Generates `config/modhost.schema.json`, with which editors check a config file. */
 import type { OptionDeclaration, OptionDeclarations } from "#core/types.ts";
-import { optionsNotice, type Section } from "./sections.ts";
+import { type OptionSection, optionsNotice } from "./sections.ts";
 
-export function schema(all: readonly Section[]): object {
+export function schema(all: readonly OptionSection[]): object {
   const options = all.flatMap((section) => Object.entries(section.options));
   const properties = Object.fromEntries(options.map(([name, option]) => [name, property(option)]));
   const perHost = options.filter(([, option]) => option.per_host !== false).map(([name]) => name);

@@ -11,9 +11,9 @@ import { lastHash } from "#test/bench/node/works.ts";
 import { keystream } from "#test/support/content.ts";
 import { GoIpfs } from "#test/support/go_ipfs.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
-import { type Content, FILE_BYTES, type Scale } from "./works.ts";
+import { FILE_BYTES, type GatewayContent, type GatewayScale } from "./works.ts";
 
-export interface Server {
+export interface BenchedGateway {
   readonly name: string;
   readonly url: string;
   readonly pid: number;
@@ -24,13 +24,13 @@ export interface Server {
 
 export interface Servers extends AsyncDisposable {
   /** All servers; ours is the first. */
-  readonly all: readonly Server[];
-  readonly content: Content;
+  readonly all: readonly BenchedGateway[];
+  readonly content: GatewayContent;
 }
 
 /** Starts the servers with the same content. Kubo is left out unless KUBO names its program. */
-export async function startServers(launcher: string, folder: string, scale: Scale): Promise<Servers> {
-  const all: Server[] = [];
+export async function startServers(launcher: string, folder: string, scale: GatewayScale): Promise<Servers> {
+  const all: BenchedGateway[] = [];
   const stop = async () => void (await Promise.all(all.map((server) => server.stop())));
   try {
     const ours = await startOurs(launcher, join(folder, "modhost"));
@@ -45,7 +45,7 @@ export async function startServers(launcher: string, folder: string, scale: Scal
   }
 }
 
-async function startOurs(launcher: string, folder: string): Promise<Server> {
+async function startOurs(launcher: string, folder: string): Promise<BenchedGateway> {
   await mkdir(folder);
   const env = { MODHOST_MODULES_ENABLED: "http,http_errors,http_api,http_gateway", MODHOST_NODE_OFFLINE: "true" };
   const server = await RpcServer.start({ folder, launcher, env });
@@ -58,7 +58,7 @@ const SEED = 7;
 /**
  * Adds a large file, and many small ones in a directory of one block and in a sharded directory.
  */
-async function fill(url: string, { size, entries }: Scale): Promise<Content> {
+async function fill(url: string, { size, entries }: GatewayScale): Promise<GatewayContent> {
   const added = async (upload: ReturnType<typeof file>) => lastHash((await exchange(url, ADD, upload)).tail);
   const large = await added(file(size, SEED));
   const small = () => files(entries, FILE_BYTES, SEED, "tree");
@@ -72,7 +72,7 @@ async function fill(url: string, { size, entries }: Scale): Promise<Content> {
 }
 
 /** Imports the content as archives, so that Kubo has the same blocks. */
-async function startKubo(from: string, { large, flat, sharded }: Content): Promise<Server> {
+async function startKubo(from: string, { large, flat, sharded }: GatewayContent): Promise<BenchedGateway> {
   const kubo = await GoIpfs.startKubo(undefined, ["--offline"]);
   for (const root of [large, flat, sharded]) {
     const archive = await fetch(`${from}/api/v0/dag/export?arg=${root}`, { method: "POST" });
@@ -89,7 +89,7 @@ async function startKubo(from: string, { large, flat, sharded }: Content): Promi
   };
 }
 
-async function startStatic(folder: string, { size, entries }: Scale): Promise<Server> {
+async function startStatic(folder: string, { size, entries }: GatewayScale): Promise<BenchedGateway> {
   await mkdir(join(folder, "small"), { recursive: true });
   await writeFile(join(folder, "large"), keystream(size, SEED));
   const contents = Buffer.concat([...keystream(entries * FILE_BYTES, SEED)]);

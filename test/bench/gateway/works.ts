@@ -7,7 +7,7 @@ export const FILE_BYTES = 4096;
 const RANGE_BYTES = 64 * 1024;
 const mebibyte = 2 ** 20;
 
-export interface Scale {
+export interface GatewayScale {
   /** Bytes of the large file. */
   readonly size: number;
   /** Number of small files. */
@@ -15,7 +15,7 @@ export interface Scale {
 }
 
 /** CIDs of the content. */
-export interface Content {
+export interface GatewayContent {
   readonly large: string;
   /** A directory of the small files that is one block. */
   readonly flat: string;
@@ -25,23 +25,23 @@ export interface Content {
   readonly leaf: string;
 }
 
-export interface RequestTarget extends Scale, Content {}
+export interface RequestTarget extends GatewayScale, GatewayContent {}
 
-export interface Work {
+export interface GatewayWork {
   readonly name: string;
   /** Requests that are measured in one turn. */
   readonly count: number;
   readonly atOnce: number;
   /** Units in the response to one request, for the rate. Undefined: each request is one unit. */
-  readonly unit?: { readonly name: string; of(scale: Scale): number };
+  readonly unit?: { readonly name: string; of(scale: GatewayScale): number };
   /** Returns the request with the number `at`. */
   get(target: RequestTarget, at: number): Get;
   /** The same request for the file server, or undefined if it has nothing like it. */
   readonly plain?: (target: RequestTarget, at: number) => Get;
 }
 
-const mebibytes = { name: "MiB/s", of: ({ size }: Scale) => size / mebibyte };
-const filesEach = { name: "files/s", of: ({ entries }: Scale) => entries };
+const mebibytes = { name: "MiB/s", of: ({ size }: GatewayScale) => size / mebibyte };
+const filesEach = { name: "files/s", of: ({ entries }: GatewayScale) => entries };
 
 /** Spreads requests over all files, in no obvious order. */
 const scattered = (at: number, among: number): number => (at * 7919) % among;
@@ -51,7 +51,7 @@ function rangeAt(size: number, at: number): Pick<Get, "headers" | "bytes"> {
   return { headers: { range: `bytes=${from}-${from + RANGE_BYTES - 1}` }, bytes: RANGE_BYTES };
 }
 
-export const works: readonly Work[] = [
+export const works: readonly GatewayWork[] = [
   {
     name: "a file of 4 KiB",
     count: 1000,

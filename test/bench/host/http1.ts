@@ -15,7 +15,7 @@ export interface RequestSpec {
   readonly body?: string;
 }
 
-export interface Endpoint {
+export interface HttpTarget {
   readonly port: number;
   /** Whether to use TLS. The certificate is not verified. */
   readonly secure?: boolean;
@@ -37,7 +37,7 @@ export class Connections {
     this.#all = all;
   }
 
-  static async open(endpoint: Endpoint, count: number): Promise<Connections> {
+  static async open(endpoint: HttpTarget, count: number): Promise<Connections> {
     return new Connections(await Promise.all(Array.from({ length: count }, () => Connection.open(endpoint))));
   }
 
@@ -73,7 +73,7 @@ class Connection {
     socket.on("close", () => this.#over.reject(new Error("The connection was closed within a response")));
   }
 
-  static open({ port, secure = false }: Endpoint): Promise<Connection> {
+  static open({ port, secure = false }: HttpTarget): Promise<Connection> {
     return new Promise((resolve, reject) => {
       if (secure) {
         const socket = connectSecure({ port, host: "127.0.0.1", rejectUnauthorized: false });

@@ -22,7 +22,7 @@ const JSON_BODY = JSON.stringify({
   nested: { is: true, text: "x".repeat(64) },
 });
 
-export interface Server {
+export interface HostServer {
   readonly name: string;
   /** A file of `servers/`, or "" for the package. */
   readonly file: string;
@@ -43,12 +43,12 @@ export interface Asker {
   close(): void;
 }
 
-export interface Work {
+export interface HostWork {
   readonly name: string;
   readonly aim?: string;
   readonly metrics: readonly [cost: Shown, other: Shown];
   /** The last server named modhost is compared with the others. */
-  readonly servers: readonly Server[];
+  readonly servers: readonly HostServer[];
   /** Requests or connections of one turn. */
   readonly count: number;
   /** Turns before those that are measured: Node compiles the code that it runs meanwhile. */
@@ -122,12 +122,12 @@ const everyRoute = (count: number) => () => {
 };
 
 const hello = "/app149/hello";
-const koa: Server = { name: "koa, bare", file: "koa.ts", path: "/" };
-const fastify: Server = { name: "fastify, logger", file: "fastify.ts", env: { LOGGER: "on" }, path: hello };
-const modhost: Server = { name: "modhost, all defaults", file: "modhost.ts", path: hello };
-const node: Server = { name: "node:http, bare", file: "node.ts", path: "/" };
+const koa: HostServer = { name: "koa, bare", file: "koa.ts", path: "/" };
+const fastify: HostServer = { name: "fastify, logger", file: "fastify.ts", env: { LOGGER: "on" }, path: hello };
+const modhost: HostServer = { name: "modhost, all defaults", file: "modhost.ts", path: hello };
+const node: HostServer = { name: "node:http, bare", file: "node.ts", path: "/" };
 
-const of = (server: Server, env: Readonly<Record<string, string>>, more: Partial<Server> = {}): Server => ({
+const of = (server: HostServer, env: Readonly<Record<string, string>>, more: Partial<HostServer> = {}): HostServer => ({
   ...server,
   ...more,
   env: { ...server.env, ...env },
@@ -135,13 +135,13 @@ const of = (server: Server, env: Readonly<Record<string, string>>, more: Partial
 
 const overTls = (kind: "tls" | "h2") => [koa, fastify, modhost].map((server) => of(server, { BENCH_SECURE: kind }));
 
-const filesOf = (served: { readonly name: string }): Server[] => [
+const filesOf = (served: { readonly name: string }): HostServer[] => [
   of(koa, { BENCH_APP: "files" }, { name: "koa-static", ...file(served) }),
   of(fastify, {}, { name: "fastify, logger, by hand", path: `/files/${served.name}` }),
   of(modhost, {}, { path: `/static/${served.name}` }),
 ];
 
-export const works: readonly Work[] = [
+export const works: readonly HostWork[] = [
   {
     name: "hello",
     ...small,

@@ -9,7 +9,7 @@ import { file, files } from "#test/bench/node/content.ts";
 import { lastHash } from "#test/bench/node/works.ts";
 import { keystream } from "#test/support/content.ts";
 
-export interface Scale {
+export interface MountScale {
   /** Bytes of the large file. */
   readonly size: number;
 }
@@ -21,7 +21,7 @@ export interface Mount {
   readonly ipns: string;
 }
 
-export interface Setting extends Scale, Mount {
+export interface MountSetting extends MountScale, Mount {
   /** Different in each round, so that the content is new. */
   readonly seed: number;
 }
@@ -33,14 +33,14 @@ export interface Task {
   readonly name: string;
   readonly unit: string;
   /** Number of units. */
-  amount(scale: Scale): number;
+  amount(scale: MountScale): number;
   /** Prepares the task. Resolves to the function that is timed. */
-  prepare(setting: Setting): Promise<Readonly<Record<(typeof ways)[number], () => Promise<unknown>>>>;
+  prepare(setting: MountSetting): Promise<Readonly<Record<(typeof ways)[number], () => Promise<unknown>>>>;
 }
 
 const api = "/api/v0";
 const mebibyte = 2 ** 20;
-const mebibytes = ({ size }: Scale) => size / mebibyte;
+const mebibytes = ({ size }: MountScale) => size / mebibyte;
 const counts = { readers: 4, ranges: 2000, files: 1000 } as const;
 const rangeBytes = 4096;
 const smallBytes = 4096;

@@ -21,7 +21,7 @@ export interface Requests {
 }
 
 /** A kind of transfer. Two processes of each kind are measured. */
-export interface Kind {
+export interface PeerKind {
   readonly name: string;
   start(folder: string): Promise<Peer>;
 }
@@ -84,13 +84,13 @@ async function resultOf(child: ChildProcess): Promise<unknown> {
 
 const programAt = (file: string) => fileURLToPath(new URL(file, import.meta.url));
 
-const own = (name: string, file: string): Kind => ({
+const own = (name: string, file: string): PeerKind => ({
   name,
   start: (folder) => NodePeer.start([...serverFlags, programAt(file)], folder),
 });
 
 /** Returns the kinds whose programs are available. The first one is modhost. */
-export function kinds({ HELIA: helia, KUBO: kubo } = process.env): readonly Kind[] {
+export function kinds({ HELIA: helia, KUBO: kubo } = process.env): readonly PeerKind[] {
   const all = [
     own("modhost", "modhost_peer.ts"),
     own("a bare libp2p stream", "libp2p_peer.ts"),
@@ -107,5 +107,5 @@ async function startHelia(packages: string, folder: string): Promise<Peer> {
 }
 
 /** Returns the folder of the sending or the receiving process. */
-export const folderOf = (folder: string, { name }: Kind, role: string): string =>
+export const folderOf = (folder: string, { name }: PeerKind, role: string): string =>
   join(folder, `${name.replaceAll(/\W+/g, "-")}-${role}`);

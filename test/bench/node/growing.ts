@@ -1,7 +1,7 @@
 /** The works of `growth.ts`, which are repeated with growing amounts. */
 import { exchange, inParallel, type Upload } from "./client.ts";
 import { archive, file, files } from "./content.ts";
-import { lastHash, type Scale } from "./works.ts";
+import { lastHash, type NodeScale } from "./works.ts";
 
 export interface Growing {
   readonly name: string;
@@ -28,7 +28,7 @@ const CALLS = 1000;
 const CALL_BYTES = 1024;
 
 /** Returns the largest amount. */
-export const amountOf = ({ unit }: Growing, { size, entries }: Scale): number =>
+export const amountOf = ({ unit }: Growing, { size, entries }: NodeScale): number =>
   unit === "MiB" ? size / mebibyte : entries;
 
 /** Requests a list and checks that it has at least `each` bytes per entry. */

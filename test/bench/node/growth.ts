@@ -2,11 +2,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Report, type Section, versionsOfPeers } from "#test/bench/report.ts";
+import { type BenchReport, type ReportSection, versionsOfPeers } from "#test/bench/report.ts";
 import { amountOf, type Growing, growing } from "./growing.ts";
-import { type Installed, type Server, startServers } from "./servers.ts";
+import { type Installed, type NodeServer, startServers } from "./servers.ts";
 import { cpuSeconds } from "./usage.ts";
-import type { Scale } from "./works.ts";
+import type { NodeScale } from "./works.ts";
 
 /** Shares of the largest amount. */
 const steps = [0.01, 0.1, 1] as const;
@@ -23,9 +23,9 @@ interface Measurement {
 /** Makes one table. `isChosen` may leave out works, by names that begin with `growth: `. */
 export async function benchGrowth(
   program: Installed,
-  scale: Scale,
+  scale: NodeScale,
   isChosen: (work: { readonly name: string }) => boolean,
-  report: Report,
+  report: BenchReport,
 ): Promise<void> {
   const works = growing.filter(({ name }) => isChosen({ name: `growth: ${name}` }));
   if (works.length === 0) return;
@@ -49,7 +49,7 @@ export async function benchGrowth(
   }
 }
 
-async function grow(section: Section, server: Server, work: Growing, largest: number): Promise<void> {
+async function grow(section: ReportSection, server: NodeServer, work: Growing, largest: number): Promise<void> {
   const measured: Measurement[] = [];
   for (const step of steps) {
     const amount = largest * step;
@@ -81,7 +81,7 @@ function slope(points: readonly (readonly [x: number, y: number])[]): number {
 }
 
 /** Calls for few entries are repeated until they last as long as those for many. */
-async function measure({ url, pid }: Server, work: Growing, amount: number, calls: number): Promise<Measurement> {
+async function measure({ url, pid }: NodeServer, work: Growing, amount: number, calls: number): Promise<Measurement> {
   const run = await work.prepare(url, amount, calls);
   const cpu = cpuSeconds(pid);
   const began = performance.now();

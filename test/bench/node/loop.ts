@@ -10,14 +10,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
-import { type Report, versionsOfPeers } from "#test/bench/report.ts";
+import { type BenchReport, versionsOfPeers } from "#test/bench/report.ts";
 import type { LoopDelay } from "#test/bench/servers/loop/mod_loop.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { exchange } from "./client.ts";
 import { file, files } from "./content.ts";
 import type { RepeatedRequest } from "./hello_worker.ts";
-import { type Installed, type Server, startPeers } from "./servers.ts";
-import { lastHash, type Scale } from "./works.ts";
+import { type Installed, type NodeServer, startPeers } from "./servers.ts";
+import { lastHash, type NodeScale } from "./works.ts";
 
 interface LoopWork {
   readonly name: string;
@@ -36,7 +36,7 @@ const SMALL_BYTES = 24;
 
 const counted = (count: number): string => count.toLocaleString("en");
 
-function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
+function worksOf({ size, entries: few }: NodeScale): readonly LoopWork[] {
   const entries = few * 10;
   const added = async (url: string, count: number, seed: number, folder = "") => {
     const uploaded = await exchange(
@@ -102,9 +102,9 @@ function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
 /** Makes one table. `isChosen` may leave out works, by names that begin with `loop: `. */
 export async function benchLoop(
   { launcher }: Installed,
-  scale: Scale,
+  scale: NodeScale,
   isChosen: (work: { readonly name: string }) => boolean,
-  report: Report,
+  report: BenchReport,
 ): Promise<void> {
   const all = worksOf(scale);
   const works = all.filter(isChosen);
@@ -118,7 +118,7 @@ export async function benchLoop(
   const ours = join(folder, "modhost");
   await mkdir(ours);
   const server = await RpcServer.start({ folder: ours, launcher, env });
-  let peers: readonly Server[] = [];
+  let peers: readonly NodeServer[] = [];
   const how = `add of ${scale.size / 2 ** 20} MiB, ${counted(scale.entries * 10)} entries`;
   const section = report.section("node, loop", {
     how,

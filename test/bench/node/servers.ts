@@ -17,7 +17,7 @@ export interface Started {
   stop(): Promise<void>;
 }
 
-export interface Server extends Started {
+export interface NodeServer extends Started {
   readonly name: string;
   /** Whether it shows the limit of the machine: it receives and sends bodies, but has no lists. */
   readonly isLimit: boolean;
@@ -36,7 +36,7 @@ export async function installed(): Promise<Installed> {
 }
 
 /** Starts the available servers, ours first. Their data is in `folder`. */
-export async function startServers({ launcher }: Installed, folder: string): Promise<readonly Server[]> {
+export async function startServers({ launcher }: Installed, folder: string): Promise<readonly NodeServer[]> {
   const path = join(folder, "modhost");
   await mkdir(path);
   const ours = await modhost(launcher, path);
@@ -49,14 +49,14 @@ export async function startServers({ launcher }: Installed, folder: string): Pro
 }
 
 /** Starts all servers except ours. */
-export async function startPeers(folder: string): Promise<readonly Server[]> {
+export async function startPeers(folder: string): Promise<readonly NodeServer[]> {
   const { GO_IPFS: go, JS_IPFS: js, KUBO: kubo } = process.env;
   const own = async (name: string) => {
     const path = join(folder, name);
     await mkdir(path);
     return path;
   };
-  const servers: Server[] = [];
+  const servers: NodeServer[] = [];
   try {
     servers.push(await plain(await own("plain")));
     if (js !== undefined) servers.push(await script("js-ipfs", "js_ipfs.ts", await own("js")));
@@ -69,24 +69,24 @@ export async function startPeers(folder: string): Promise<readonly Server[]> {
   }
 }
 
-const plain = async (folder: string): Promise<Server> => ({
+const plain = async (folder: string): Promise<NodeServer> => ({
   ...(await script("node:http, the least", "plain_store.ts", folder)),
   isLimit: true,
 });
 
-async function script(name: string, file: string, folder: string): Promise<Server> {
+async function script(name: string, file: string, folder: string): Promise<NodeServer> {
   const subject = await Subject.start(name, file, "/", { BENCH_FOLDER: folder });
   const { port, pid } = subject;
   return { name, url: `http://127.0.0.1:${port}`, pid, isLimit: false, stop: () => subject.stop() };
 }
 
 /** Starts modhost without the network, like the others. */
-async function modhost(launcher: string, folder: string): Promise<Server> {
+async function modhost(launcher: string, folder: string): Promise<NodeServer> {
   const server = await RpcServer.start({ folder, launcher, env: { MODHOST_NODE_OFFLINE: "true" } });
   return { name: "modhost", url: server.url, pid: server.pid, isLimit: false, stop: () => server.stop() };
 }
 
-async function reference(name: string, binary: string, folder: string): Promise<Server> {
+async function reference(name: string, binary: string, folder: string): Promise<NodeServer> {
   initRepo(binary, folder);
   return { name, isLimit: false, ...(await startDaemon(binary, folder, "--offline")) };
 }

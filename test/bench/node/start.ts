@@ -9,7 +9,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Report, type Section, spread, versionsOfPeers } from "#test/bench/report.ts";
+import { type BenchReport, type ReportSection, spread, versionsOfPeers } from "#test/bench/report.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { exchange } from "./client.ts";
 import { type Installed, initRepo, type Started, startDaemon } from "./servers.ts";
@@ -48,7 +48,7 @@ async function startHello(): Promise<Started> {
 /** Makes two tables. `full` adds the memory of processes with the network after an hour. */
 export async function benchStart(
   { launcher }: Installed,
-  { full, report }: { readonly full: boolean; readonly report: Report },
+  { full, report }: { readonly full: boolean; readonly report: BenchReport },
 ): Promise<void> {
   const section = report.section("node, start", { how: `${rounds} rounds`, versions: versionsOfPeers() });
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
@@ -99,7 +99,7 @@ async function kuboStarts(folder: string): Promise<Readonly<Record<string, Start
   };
 }
 
-function idleHead(section: Section, after: string): void {
+function idleHead(section: ReportSection, after: string): void {
   section.head([`idle, ${after} after the first response`, "memory (MiB)", "of its own (MiB)", "CPU (ms a second)"]);
 }
 

@@ -8,20 +8,20 @@ import { exchange, inParallel, ready, type Upload } from "./client.ts";
 import { archive, file, files, stored } from "./content.ts";
 
 /** The amount of work. */
-export interface Scale {
+export interface NodeScale {
   /** Bytes of the large file. */
   readonly size: number;
   /** Maximum number of entries of lists. Other counts are derived from it. */
   readonly entries: number;
 }
 
-export interface Setting extends Scale {
+export interface NodeSetting extends NodeScale {
   readonly url: string;
   /** Different in each round, so that the content is new. */
   readonly seed: number;
 }
 
-export interface Work {
+export interface NodeWork {
   readonly name: string;
   /** The goal, as a rate. */
   readonly aim: string;
@@ -29,13 +29,13 @@ export interface Work {
   /** Whether it requests a list, which the server for the machine's limit does not have. */
   readonly isList?: true;
   /** Number of units. */
-  amount(scale: Scale): number;
+  amount(scale: NodeScale): number;
   /** Prepares the work. Resolves to the function that is timed. */
-  prepare(setting: Setting): Promise<() => Promise<unknown>>;
+  prepare(setting: NodeSetting): Promise<() => Promise<unknown>>;
 }
 
 const mebibyte = 2 ** 20;
-const mebibytes = ({ size }: Scale) => size / mebibyte;
+const mebibytes = ({ size }: NodeScale) => size / mebibyte;
 const api = "/api/v0";
 const blockSize = 256 * 1024;
 /** Bytes of each file of a list, and the seed of all of them, which is the same in each round. */
@@ -46,7 +46,7 @@ const FEW = 8;
 const MANY = 64;
 const calls = { ranges: 1000, files: 5000, adds: 500, blocks: 500, versions: 10_000, lists: 5 } as const;
 
-const writes = ({ entries }: Scale) => entries / 10;
+const writes = ({ entries }: NodeScale) => entries / 10;
 
 /** Returns the last CID of a response. */
 export function lastHash(text: string): string {
@@ -55,7 +55,7 @@ export function lastHash(text: string): string {
   return hash;
 }
 
-const addFile = async ({ url, size, seed }: Setting) =>
+const addFile = async ({ url, size, seed }: NodeSetting) =>
   lastHash((await exchange(url, `${api}/add?progress=false`, file(size, seed))).tail);
 
 function* times<T>(count: number, make: (at: number) => T): Generator<T> {
@@ -72,7 +72,7 @@ const putBlocks = (url: string, blocks: readonly Upload[], atOnce = FEW) =>
     atOnce,
   );
 
-const adding = (atOnce: number): Work => ({
+const adding = (atOnce: number): NodeWork => ({
   name: `500 adds of 1 KiB, ${atOnce} at a time`,
   aim: "2 x Kubo",
   unit: "calls/s",
@@ -84,7 +84,7 @@ const adding = (atOnce: number): Work => ({
   },
 });
 
-const putting = (atOnce: number): Work => ({
+const putting = (atOnce: number): NodeWork => ({
   name: `block/put of 256 KiB, ${atOnce} at a time`,
   aim: "2 x Kubo",
   unit: "calls/s",
@@ -95,7 +95,7 @@ const putting = (atOnce: number): Work => ({
   },
 });
 
-const filesAtOnce = (count: number): Work => ({
+const filesAtOnce = (count: number): NodeWork => ({
   name: `${count.toLocaleString("en")} files of 4 KiB in one request`,
   aim: "3 x Kubo",
   unit: "files/s",
@@ -107,7 +107,7 @@ const filesAtOnce = (count: number): Work => ({
 });
 
 /** Works with large content, compared with the limit of the machine. */
-export const large: readonly Work[] = [
+export const large: readonly NodeWork[] = [
   {
     name: "add",
     aim: "1.4 x Kubo, 0.75 x the least",
@@ -169,7 +169,7 @@ const LONGEST = "timeout=15m";
 /** CIDs of the large directory, by round and server: it is added once. */
 const largeTrees = new Map<number, Map<string, Promise<string>>>();
 
-function largeTree({ url, seed }: Setting): Promise<string> {
+function largeTree({ url, seed }: NodeSetting): Promise<string> {
   const trees = largeTrees.get(seed) ?? new Map<string, Promise<string>>();
   largeTrees.set(seed, trees);
   const [first] = trees;
@@ -202,7 +202,7 @@ async function copyTree(url: string, from: string, made: Promise<string>): Promi
   }
 }
 
-const listingMany = (name: string, each: number, query: string): Work => ({
+const listingMany = (name: string, each: number, query: string): NodeWork => ({
   name: `${name} of ${MANY_ENTRIES.toLocaleString("en")} entries, sharded`,
   aim: "1.5 x Kubo",
   unit: "entries/s",
@@ -218,14 +218,14 @@ const listingMany = (name: string, each: number, query: string): Work => ({
 });
 
 /** Works with one long request each, for `--full`. */
-export const long: readonly Work[] = [
+export const long: readonly NodeWork[] = [
   filesAtOnce(100_000),
   listingMany("ls", 80, ""),
   listingMany("ls without sizes and types", 60, "&size=false&resolve-type=false"),
 ];
 
 /** Works with many small calls. */
-export const small: readonly Work[] = [
+export const small: readonly NodeWork[] = [
   {
     name: "1,000 ranges of 4 KiB, 8 at a time",
     aim: "1.5 x Kubo",
@@ -303,7 +303,7 @@ async function listed(url: string, path: string, entries: number, each: number):
   }
 }
 
-const listing = (name: string, each: number, path: (cid: string) => string): Work => ({
+const listing = (name: string, each: number, path: (cid: string) => string): NodeWork => ({
   name: `${name} of 5,000 entries`,
   aim: "1.5 x Kubo",
   unit: "entries/s",
@@ -319,7 +319,7 @@ const listing = (name: string, each: number, path: (cid: string) => string): Wor
 });
 
 /** Works whose responses come from the store's index and small blocks. */
-export const lists: readonly Work[] = [
+export const lists: readonly NodeWork[] = [
   listing("ls", 80, (cid) => `ls?arg=${cid}`),
   listing("ls without sizes and types", 60, (cid) => `ls?arg=${cid}&size=false&resolve-type=false`),
   listing("refs", 50, (cid) => `refs?arg=${cid}`),
@@ -338,7 +338,7 @@ export const lists: readonly Work[] = [
 ];
 
 /** Warms up the servers without measuring them. */
-export async function warmUp(setting: Setting): Promise<void> {
+export async function warmUp(setting: NodeSetting): Promise<void> {
   const cid = await addFile({ ...setting, size: 16 * mebibyte, seed: setting.seed + 5000 });
   await exchange(setting.url, `${api}/cat?arg=${cid}`);
 }

@@ -14,7 +14,7 @@ import type { BareStore } from "./bare_s3.ts";
 const BUCKET = "bench";
 const USER = { accessKeyId: "test", secretAccessKey: "test-secret" };
 
-export interface Engines extends AsyncDisposable {
+export interface StoreEngines extends AsyncDisposable {
   /** Ids of their processes. */
   readonly pids: { readonly s3: number; readonly sql: number };
   readonly settings: StoreSettings;
@@ -27,7 +27,7 @@ const program = s3Programs.find(({ missing }) => missing === false);
 export const s3Name: string = program?.name ?? "the S3 server of the tests";
 
 /** Starts the engines with an empty store. Committed data is flushed to the disk. */
-export async function startEngines(): Promise<Engines> {
+export async function startEngines(): Promise<StoreEngines> {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-engines-"));
   started.defer(() => rm(folder, { recursive: true, force: true }));

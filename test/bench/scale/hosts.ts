@@ -9,7 +9,7 @@ import type { StoreSettings } from "#test/support/engines/shared_store.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 
 /** Hosts that share a work. */
-export interface Group {
+export interface HostGroup {
   readonly name: string;
   readonly servers: readonly RpcServer[];
 }

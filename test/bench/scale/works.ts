@@ -3,7 +3,7 @@ import { exchange, inParallel } from "#test/bench/node/client.ts";
 import { file, files } from "#test/bench/node/content.ts";
 import { lastHash } from "#test/bench/node/works.ts";
 
-export interface Scale {
+export interface SharedStoreScale {
   /** Bytes of the large file. */
   readonly size: number;
   /** Small files of one request. */
@@ -13,7 +13,7 @@ export interface Scale {
 }
 
 /** One host's part of a work. */
-export interface Setting extends Scale {
+export interface SharedStoreSetting extends SharedStoreScale {
   readonly url: string;
   /** URL of the host that writes what this host reads, or undefined if there is none. */
   readonly writer: string | undefined;
@@ -21,7 +21,7 @@ export interface Setting extends Scale {
   readonly seed: number;
 }
 
-export interface Work {
+export interface SharedStoreWork {
   readonly name: string;
   readonly unit: string;
   /** The part of the work that is also measured on the object store itself. */
@@ -29,9 +29,9 @@ export interface Work {
   /** Whether it needs a host that writes. */
   readonly needsWriter?: boolean;
   /** Number of units that one host does. */
-  amount(scale: Scale): number;
+  amount(scale: SharedStoreScale): number;
   /** Prepares the work. Resolves to the function that is timed. */
-  prepare(setting: Setting): Promise<() => Promise<unknown>>;
+  prepare(setting: SharedStoreSetting): Promise<() => Promise<unknown>>;
 }
 
 const MEBIBYTE = 2 ** 20;
@@ -50,14 +50,14 @@ export async function catFile(url: string, cid: string, size: number): Promise<v
 const times = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 
 /** Resolves to CIDs of files that are not pinned. */
-async function unpinned({ url, calls, seed }: Setting): Promise<readonly string[]> {
+async function unpinned({ url, calls, seed }: SharedStoreSetting): Promise<readonly string[]> {
   const adds = times(calls, (at) => ({ path: `${api}/add?pin=false`, upload: file(1024, seed * 1000 + at) }));
   return (await inParallel(url, adds, AT_ONCE)).map(lastHash);
 }
 
 const pins = (cids: readonly string[]) => cids.map((cid) => ({ path: `${api}/pin/add?arg=${cid}` }));
 
-export const works: readonly Work[] = [
+export const works: readonly SharedStoreWork[] = [
   {
     name: "add",
     unit: "MiB/s",

@@ -8,7 +8,7 @@ const BURST = 64 * 1024;
 /** Maximum delay of a timer in milliseconds that is made up for. */
 const MAX_LAG = 50;
 
-export class Line implements Disposable {
+export class LimitedLine implements Disposable {
   readonly #server: Server;
   readonly #bytesPerMs: number;
   /** When the line is free again: milliseconds of `performance.now`. */
@@ -26,8 +26,8 @@ export class Line implements Disposable {
   }
 
   /** Limits the data from a server at a port of the loopback. Data to the server passes at once. */
-  static async open(to: number, bytesPerSecond: number): Promise<Line> {
-    const line = new Line(to, bytesPerSecond);
+  static async open(to: number, bytesPerSecond: number): Promise<LimitedLine> {
+    const line = new LimitedLine(to, bytesPerSecond);
     line.#server.listen(0, "127.0.0.1");
     await once(line.#server, "listening");
     return line;

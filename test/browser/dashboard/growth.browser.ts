@@ -6,15 +6,15 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { heapOf, launched, opened, settled } from "./pages.ts";
-import { Server } from "./server.ts";
+import { DashboardServer } from "./server.ts";
 
 const SECONDS = process.argv.includes("--long") ? 600 : 30;
 
 let browser: Browser;
-let server: Server;
+let server: DashboardServer;
 
 before(async () => {
-  [browser, server] = await Promise.all([launched(), Server.started()]);
+  [browser, server] = await Promise.all([launched(), DashboardServer.started()]);
 });
 after(async () => {
   await browser?.close();

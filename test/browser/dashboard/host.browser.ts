@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { confirmed, DESK, faultsOfAccess, launched, opened, PHONE, paths, settled } from "./pages.ts";
-import { Server, shop } from "./server.ts";
+import { DashboardServer, shop } from "./server.ts";
 
 let browser: Browser;
-let server: Server;
+let server: DashboardServer;
 
 before(async () => {
-  [browser, server] = await Promise.all([launched(), Server.started()]);
+  [browser, server] = await Promise.all([launched(), DashboardServer.started()]);
 });
 after(async () => {
   await browser?.close();
@@ -288,7 +288,7 @@ describe("the page of tokens", () => {
 
 describe("a restart of the server", () => {
   test("can be requested in the dashboard, and a new process takes over", async () => {
-    await using other = await Server.started();
+    await using other = await DashboardServer.started();
     const pid = async () => {
       const response = await fetch(`${other.admin}/admin/api/status`).catch(() => undefined);
       return ((await response?.json()) as { pid: number } | undefined)?.pid;

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { confirmed, launched, opened, settled } from "./pages.ts";
-import { Server } from "./server.ts";
+import { DashboardServer } from "./server.ts";
 
 /** The long form uploads files of 1 GiB. */
 const isLong = process.argv.includes("--long");
@@ -17,11 +17,11 @@ const LARGE = isLong ? 2 ** 30 : 64 * 2 ** 20;
 const MANY = 1000;
 
 let browser: Browser;
-let server: Server;
+let server: DashboardServer;
 let folder: string;
 
 before(async () => {
-  [browser, server] = await Promise.all([launched(), Server.started()]);
+  [browser, server] = await Promise.all([launched(), DashboardServer.started()]);
   folder = await mkdtemp(join(tmpdir(), "modhost-uploads-"));
 });
 after(async () => {
@@ -144,7 +144,7 @@ describe("hostile names and contents", () => {
 
 describe("the node", () => {
   test("connects to a peer and disconnects, and the page updates live", async () => {
-    await using other = await Server.started();
+    await using other = await DashboardServer.started();
     const response = await fetch(`${other.base}/api/v0/id`, { method: "POST" });
     const { Addresses } = (await response.json()) as { Addresses: string[] };
     const address = Addresses.find((each) => each.includes("/127.0.0.1/tcp/")) ?? "";

@@ -9,7 +9,7 @@ import { createServer, type Server as HttpServer, type IncomingMessage } from "n
 import { after, before, describe, test } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { DESK, launched } from "./pages.ts";
-import { Server } from "./server.ts";
+import { DashboardServer } from "./server.ts";
 
 /**
  * Attacks on the dashboard. Each attempt returns what it got. "KEY" stands for a page key that it
@@ -117,7 +117,7 @@ export default (module) => module.provides("http", { route: {
 `;
 
 let browser: Browser;
-let server: Server;
+let server: DashboardServer;
 let elsewhere: HttpServer;
 const received: IncomingMessage[] = [];
 
@@ -132,7 +132,7 @@ before(async () => {
     response.end(body);
   }).listen(0, "127.0.0.1");
   await once(elsewhere, "listening");
-  [browser, server] = await Promise.all([launched(), Server.started()]);
+  [browser, server] = await Promise.all([launched(), DashboardServer.started()]);
   await server.write("mod_stranger.js", stranger);
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ name: "stranger" });

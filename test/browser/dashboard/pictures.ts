@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Browser, BrowserContextOptions } from "playwright-core";
 import { DESK, opened, PHONE, settled } from "./pages.ts";
-import { Server } from "./server.ts";
+import { DashboardServer } from "./server.ts";
 
 /** A plot with fewer samples shows nothing. Each takes ten seconds. */
 const SAMPLES = 4;
@@ -23,8 +23,8 @@ const pictures: readonly { name: string; path: string; holds: string; options: B
  * @throws AssertionError if a page lacks something that it should show
  */
 export async function takePictures(browser: Browser, folder: string): Promise<void> {
-  await using server = await Server.started();
-  await using peer = await Server.started();
+  await using server = await DashboardServer.started();
+  await using peer = await DashboardServer.started();
   await fill(server, peer);
   for (let sample = 0; sample < SAMPLES; sample += 1) {
     await visit(server, sample);
@@ -43,7 +43,7 @@ export async function takePictures(browser: Browser, folder: string): Promise<vo
   }
 }
 
-async function fill(server: Server, peer: Server): Promise<void> {
+async function fill(server: DashboardServer, peer: DashboardServer): Promise<void> {
   await server.write(
     "mod_orders.js",
     `export default () => { throw new Error("the database orders.db cannot be opened"); };`,
@@ -66,7 +66,7 @@ async function fill(server: Server, peer: Server): Promise<void> {
   await admin(server, "node/repo/verify", {});
 }
 
-async function visit({ base }: Server, round: number): Promise<void> {
+async function visit({ base }: DashboardServer, round: number): Promise<void> {
   for (let at = 0; at < 60 + 40 * (round % 2); at += 1)
     await Promise.all(
       ["/shop/", `/shop/items/${at}`, at % 20 === 0 ? "/shop/fail" : "/shop/"].map((path) => get(base + path)),
@@ -75,13 +75,13 @@ async function visit({ base }: Server, round: number): Promise<void> {
 
 const get = async (url: string) => void (await (await fetch(url)).arrayBuffer());
 
-async function rpc(server: Server, command: string, body?: FormData): Promise<unknown> {
+async function rpc(server: DashboardServer, command: string, body?: FormData): Promise<unknown> {
   const response = await fetch(`${server.base}/api/v0/${command}`, { method: "POST", ...(body && { body }) });
   assert.equal(response.status, 200, command);
   return JSON.parse((await response.text()) || "null");
 }
 
-async function admin(server: Server, path: string, body: unknown): Promise<void> {
+async function admin(server: DashboardServer, path: string, body: unknown): Promise<void> {
   const headers = { "Content-Type": "application/json" };
   const response = await fetch(`${server.admin}/admin/api/${path}`, {
     method: "POST",

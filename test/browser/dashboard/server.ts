@@ -22,7 +22,7 @@ export const shop = (greeting: string) => `export default (module) => {
 };
 `;
 
-export class Server implements AsyncDisposable {
+export class DashboardServer implements AsyncDisposable {
   readonly folder: string;
   readonly port: number;
   readonly adminPort: number;
@@ -35,8 +35,12 @@ export class Server implements AsyncDisposable {
   }
 
   /** @throws Error if it does not start */
-  static async started(): Promise<Server> {
-    const server = new Server(await mkdtemp(join(tmpdir(), "modhost-browser-")), await freePort(), await freePort());
+  static async started(): Promise<DashboardServer> {
+    const server = new DashboardServer(
+      await mkdtemp(join(tmpdir(), "modhost-browser-")),
+      await freePort(),
+      await freePort(),
+    );
     const environment = { ...process.env, IPFS_PATH: server.repo };
     await promisify(execFile)(process.execPath, [nodeLauncher, "init", "--profile=test"], { env: environment });
     await server.write("mod_shop.js", shop("open"));

@@ -1,11 +1,11 @@
 /** The parts of a family of random calls. */
 import type { SentPart } from "#test/unit/modules/mod_http_api/support.ts";
-import type { Random } from "./random.ts";
+import type { CaseRandom } from "./random.ts";
 
 export const levels = ["0.9", "0.43"] as const;
 export type Level = (typeof levels)[number];
 
-export interface Call {
+export interface CaseCall {
   /** Path after `/api/v0/` with its query; for a request to the gateway, the whole path. */
   readonly path: string;
   /** A request to the gateway. */
@@ -34,25 +34,25 @@ export interface Compared {
  * Calls that are sent one after the other, as long as both servers respond in the same way. A yield
  * returns the response of the reference.
  */
-export type Case = Generator<Call, void, Compared>;
+export type Case = Generator<CaseCall, void, Compared>;
 
-export interface Step {
-  readonly call: Call;
+export interface CaseStep {
+  readonly call: CaseCall;
   readonly reference: Compared;
   readonly ours: Compared;
 }
 
 /** A step whose responses differ. */
-export interface Difference extends Step {
+export interface CaseDifference extends CaseStep {
   readonly level: Level;
   /** The steps of the case up to and including this one. */
-  readonly steps: readonly Step[];
+  readonly steps: readonly CaseStep[];
 }
 
 /** A reason for differences that are intended. */
-export interface Explanation {
+export interface IntendedDifference {
   readonly reason: string;
-  readonly applies: (difference: Difference) => boolean;
+  readonly applies: (difference: CaseDifference) => boolean;
 }
 
 export interface Family {
@@ -60,14 +60,14 @@ export interface Family {
   /** Default: all. */
   readonly levels?: readonly Level[];
   /** Calls that are sent once, before all cases. */
-  readonly before?: readonly Call[];
+  readonly before?: readonly CaseCall[];
   /** Named cases that are played before the random ones. */
   readonly fixed?: (level: Level) => Iterable<readonly [name: string, calls: Case]>;
   /** Makes a random case. `at` is different for each case of a run. */
-  readonly random: (random: Random, level: Level, at: number) => Case;
+  readonly random: (random: CaseRandom, level: Level, at: number) => Case;
   /** Default: `comparedByDefault`. */
   readonly compare?: (response: CallResponse) => Compared;
-  readonly explained: readonly Explanation[];
+  readonly explained: readonly IntendedDifference[];
   /** Number of random cases of each level that are recorded for `npm test`. */
   readonly recorded: number;
 }
@@ -89,6 +89,6 @@ export function messageIn(text: string): string {
 }
 
 /** A case of one call. */
-export function* single(call: Call): Case {
+export function* single(call: CaseCall): Case {
   yield call;
 }

@@ -1,7 +1,7 @@
 /** Helpers of several families: parts of a body, options, and fields of responses. */
 import type { SentPart } from "#test/unit/modules/mod_http_api/support.ts";
 import type { Compared } from "./family.ts";
-import type { Random } from "./random.ts";
+import type { CaseRandom } from "./random.ts";
 
 export const upload = (content: SentPart["content"]): SentPart => ({
   name: "file",
@@ -11,7 +11,7 @@ export const upload = (content: SentPart["content"]): SentPart => ({
 });
 
 /** Adds each option with a probability, as the end of a query. */
-export const flags = (random: Random, options: readonly string[], probability = 0.3): string =>
+export const flags = (random: CaseRandom, options: readonly string[], probability = 0.3): string =>
   random
     .some(probability, options)
     .map((option) => `&${option}`)

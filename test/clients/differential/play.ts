@@ -2,17 +2,17 @@
  * Plays the cases of a family against this node, and against the reference or a recording of it.
  */
 import {
-  type Call,
   type CallResponse,
   type Case,
+  type CaseCall,
+  type CaseDifference,
+  type CaseStep,
   type Compared,
   comparedByDefault,
-  type Difference,
   type Family,
   type Level,
-  type Step,
 } from "./family.ts";
-import { Random } from "./random.ts";
+import { CaseRandom } from "./random.ts";
 
 export interface NamedCase {
   readonly name: string;
@@ -29,25 +29,25 @@ export interface Selection {
 export function* casesOf({ fixed, random }: Family, level: Level, { seed, count }: Selection): Generator<NamedCase> {
   for (const [name, calls] of fixed?.(level) ?? []) yield { name, calls };
   for (let at = 0; at < count; at += 1) {
-    yield { name: `random ${at}`, calls: random(new Random(seed * 1_000_003 + at), level, at) };
+    yield { name: `random ${at}`, calls: random(new CaseRandom(seed * 1_000_003 + at), level, at) };
   }
 }
 
 /** Sends a call and returns the comparable part of the response. */
-export type Responder = (call: Call) => Promise<Compared>;
+export type Responder = (call: CaseCall) => Promise<Compared>;
 
 export const responder =
-  ({ compare = comparedByDefault }: Family, ask: (call: Call) => Promise<CallResponse>): Responder =>
+  ({ compare = comparedByDefault }: Family, ask: (call: CaseCall) => Promise<CallResponse>): Responder =>
   async (call) =>
     compare(await ask(call));
 
-export interface Outcome {
+export interface CaseOutcome {
   readonly name: string;
   /** Number of calls that were sent. */
   readonly calls: number;
   /** Errors with different texts, which do not end the case. */
-  readonly otherWords: readonly Difference[];
-  readonly difference: Difference | undefined;
+  readonly otherWords: readonly CaseDifference[];
+  readonly difference: CaseDifference | undefined;
   /** The reason why the difference is intended. */
   readonly reason: string | undefined;
 }
@@ -59,9 +59,9 @@ export async function play(
   { name, calls: sequence }: NamedCase,
   reference: Responder,
   ours: Responder,
-): Promise<Outcome> {
-  const steps: Step[] = [];
-  const otherWords: Difference[] = [];
+): Promise<CaseOutcome> {
+  const steps: CaseStep[] = [];
+  const otherWords: CaseDifference[] = [];
   for (let next = sequence.next(); !next.done; ) {
     const call = next.value;
     const [theirs, own] = await Promise.all([reference(call), ours(call)]);

@@ -1,7 +1,7 @@
 /** Random choices; the same seed gives the same choices. */
 import { seeded } from "#test/support/seeded.ts";
 
-export class Random {
+export class CaseRandom {
   readonly #next: () => number;
 
   constructor(seed: number) {

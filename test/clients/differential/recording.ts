@@ -3,8 +3,8 @@
  */
 import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
-import { type Call, type Compared, type Family, type Level, levels } from "./family.ts";
-import { casesOf, comparedIn, type Outcome, play, type Responder, textOf } from "./play.ts";
+import { type CaseCall, type Compared, type Family, type Level, levels } from "./family.ts";
+import { type CaseOutcome, casesOf, comparedIn, play, type Responder, textOf } from "./play.ts";
 
 type ByLevel<T> = Partial<Record<Level, T>>;
 
@@ -55,7 +55,7 @@ export async function record(family: Family, level: Level, reference: Responder)
 }
 
 /** Makes the calls of the recorded cases. Returns a digest of them. */
-async function walk(family: Family, level: Level, respond: (name: string, call: Call) => Promise<Compared>) {
+async function walk(family: Family, level: Level, respond: (name: string, call: CaseCall) => Promise<Compared>) {
   const digest = createHash("sha256");
   for (const { name, calls } of recordedCases(family, level)) {
     for (let next = calls.next(); !next.done; next = calls.next(await respond(name, next.value))) {
@@ -69,7 +69,7 @@ async function walk(family: Family, level: Level, respond: (name: string, call: 
  * Compares this node with the recording.
  * @throws Error if the calls of the family have changed since the recording
  */
-export async function replay(family: Family, level: Level, ours: Responder): Promise<readonly Outcome[]> {
+export async function replay(family: Family, level: Level, ours: Responder): Promise<readonly CaseOutcome[]> {
   const { calls, cases } = await read(family);
   /** Makes a responder for each case. */
   const recorded = (name: string): Responder => {
@@ -86,7 +86,7 @@ export async function replay(family: Family, level: Level, ours: Responder): Pro
       `The calls have changed since the recording: npm run test:differential -- --family ${family.name} --record`,
     );
   }
-  const outcomes: Outcome[] = [];
+  const outcomes: CaseOutcome[] = [];
   for (const each of recordedCases(family, level)) {
     outcomes.push(await play(family, level, each, recorded(each.name), ours));
   }

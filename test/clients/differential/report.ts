@@ -1,15 +1,15 @@
 /** Formats the results of the cases. */
-import type { Call, Compared, Difference } from "./family.ts";
-import { type Outcome, textOf } from "./play.ts";
+import type { CaseCall, CaseDifference, Compared } from "./family.ts";
+import { type CaseOutcome, textOf } from "./play.ts";
 
-export const isUnexplained = ({ difference, reason }: Outcome): boolean =>
+export const isUnexplained = ({ difference, reason }: CaseOutcome): boolean =>
   difference !== undefined && reason === undefined;
 
 /**
  * Returns counts, and a line for each reason of differences and for each pair of different error
  * texts, the most frequent first.
  */
-export function summary(outcomes: readonly Outcome[]): string {
+export function summary(outcomes: readonly CaseOutcome[]): string {
   const differing = outcomes.filter(({ difference }) => difference !== undefined);
   const calls = outcomes.reduce((all, { calls }) => all + calls, 0);
   const words = outcomes.flatMap(({ otherWords }) => otherWords);
@@ -26,7 +26,7 @@ function counted(texts: readonly string[]): string[] {
 }
 
 /** Returns both texts of an error, without paths and CIDs, which are random. */
-function wordsOf({ call, reference, ours }: Difference): string {
+function wordsOf({ call, reference, ours }: CaseDifference): string {
   const text = ({ refusal = "" }: Compared) =>
     refusal
       .replaceAll(/\b(?:Qm|ba|12D3|k51)\w{40,}/g, "CID")
@@ -36,7 +36,7 @@ function wordsOf({ call, reference, ours }: Difference): string {
 }
 
 /** Returns the calls of a case and both responses. */
-export function shown({ name, difference }: Outcome): string {
+export function shown({ name, difference }: CaseOutcome): string {
   if (difference === undefined) return `${name}: no difference`;
   const { steps, reference, ours } = difference;
   const lines = [
@@ -47,7 +47,7 @@ export function shown({ name, difference }: Outcome): string {
   return [name, ...lines.map((line) => line.slice(0, 1500).replaceAll("\n", " | "))].join("\n    ");
 }
 
-function callLine({ path, parts, gateway }: Call): string {
+function callLine({ path, parts, gateway }: CaseCall): string {
   if (gateway !== undefined) return `${gateway.method} ${path} ${JSON.stringify(gateway.headers)}`;
   if (parts === undefined) return path;
   const words = parts.map(({ name, filename, type = "", content = "" }) => {

@@ -1,12 +1,12 @@
 /** Sends calls to the RPC and the gateway of a node over persistent connections. */
 import { Pool } from "undici";
 import { multipart } from "#test/unit/modules/mod_http_api/support.ts";
-import type { Call, CallResponse } from "./family.ts";
+import type { CallResponse, CaseCall } from "./family.ts";
 
 /** Timeout of a call in milliseconds. */
 const TIMEOUT = 60_000;
 
-export class Rpc implements AsyncDisposable {
+export class RawRpc implements AsyncDisposable {
   readonly #rpc: Pool;
   readonly #gateway: Pool | undefined;
 
@@ -18,7 +18,7 @@ export class Rpc implements AsyncDisposable {
   }
 
   /** Without a response, resolves with status 0 and the reason. */
-  readonly ask = async (call: Call): Promise<CallResponse> => {
+  readonly ask = async (call: CaseCall): Promise<CallResponse> => {
     // The library would wait forever.
     if (/[^\x21-\x7e]/.test(call.path)) throw new Error(`The path has to be percent-encoded: ${call.path}`);
     try {
@@ -31,7 +31,7 @@ export class Rpc implements AsyncDisposable {
     }
   };
 
-  #send({ path, parts, gateway }: Call) {
+  #send({ path, parts, gateway }: CaseCall) {
     if (gateway === undefined) {
       return this.#rpc.request({ method: "POST", path: `/api/v0/${path}`, ...(parts && multipart(parts)) });
     }

@@ -15,10 +15,10 @@ import { GoIpfs, withoutGoIpfs, withoutKubo } from "#test/support/go_ipfs.ts";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 import { families } from "./families.ts";
 import { type Family, type Level, levels } from "./family.ts";
-import { casesOf, type Outcome, play, responder } from "./play.ts";
+import { type CaseOutcome, casesOf, play, responder } from "./play.ts";
 import { record } from "./recording.ts";
 import { isUnexplained, shown, summary } from "./report.ts";
-import { Rpc } from "./rpc.ts";
+import { RawRpc } from "./rpc.ts";
 
 const { values: given } = parseArgs({
   options: {
@@ -48,13 +48,13 @@ process.exitCode = unexplained === 0 && played > 0 ? 0 : 1;
 async function atLevel(level: Level): Promise<void> {
   const offline = ["--offline"];
   await using theirs = await (level === "0.9" ? GoIpfs.start(offline) : GoIpfs.startKubo(undefined, offline));
-  await using reference = new Rpc(theirs.url, level === "0.9" ? undefined : await theirs.gateway());
+  await using reference = new RawRpc(theirs.url, level === "0.9" ? undefined : await theirs.gateway());
   const folder = await mkdtemp(join(tmpdir(), "modhost-differential-"));
   try {
     await prepare(join(folder, "repo"));
     const env = { ...apiOffline, MODHOST_MODULES_ENABLED: "http,http_errors,http_api,http_gateway" };
     await using server = await RpcServer.start({ folder, env: { ...env, MODHOST_API_LEVEL: level } });
-    await using ours = new Rpc(server.url, (await readFile(join(folder, "repo", "gateway"), "utf8")).trim());
+    await using ours = new RawRpc(server.url, (await readFile(join(folder, "repo", "gateway"), "utf8")).trim());
     for (const family of families) {
       if (given.family !== undefined && given.family !== family.name) continue;
       if (family.levels?.includes(level) === false) continue;
@@ -78,8 +78,8 @@ async function prepare(repo: string): Promise<void> {
   await made.close();
 }
 
-async function compareAll(family: Family, level: Level, reference: Rpc, ours: Rpc): Promise<void> {
-  const outcomes: Outcome[] = [];
+async function compareAll(family: Family, level: Level, reference: RawRpc, ours: RawRpc): Promise<void> {
+  const outcomes: CaseOutcome[] = [];
   for (const each of casesOf(family, level, selection)) {
     if (given.case !== undefined && given.case !== each.name) continue;
     outcomes.push(await play(family, level, each, responder(family, reference.ask), responder(family, ours.ask)));

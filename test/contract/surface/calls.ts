@@ -7,15 +7,15 @@ import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
  */
 export type EarlierResults = Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
 
-export type Files = Readonly<Record<string, string | Uint8Array>>;
+export type CallFiles = Readonly<Record<string, string | Uint8Array>>;
 
 type Options = Readonly<Record<string, string>>;
 
-export interface Call {
+export interface EndpointCall {
   readonly args?: readonly string[] | ((results: EarlierResults) => readonly string[]);
   readonly options?: Options | ((results: EarlierResults) => Options);
   /** Content of files in the body, by name. */
-  readonly files?: Files | ((results: EarlierResults) => Files);
+  readonly files?: CallFiles | ((results: EarlierResults) => CallFiles);
   /**
    * The call has to fail with a message that matches: there is no other node to work with, or the
    * operator has not allowed it.
@@ -48,11 +48,11 @@ const keyFile = Buffer.from(
 );
 const noService = /empty response from remote pinning service/;
 
-const ofHello: Call = { args: [hello] };
-const ofDirectory: Call = { args: [emptyDirectory] };
-const nothing: Call = {};
+const ofHello: EndpointCall = { args: [hello] };
+const ofDirectory: EndpointCall = { args: [emptyDirectory] };
+const nothing: EndpointCall = {};
 
-export const calls: Readonly<Record<string, Call>> = {
+export const calls: Readonly<Record<string, EndpointCall>> = {
   add: { options: { progress: "true", pin: "false" }, files: { hello: "hello\n" } },
   cat: ofHello,
   get: ofHello,
@@ -215,10 +215,10 @@ export const calls: Readonly<Record<string, Call>> = {
   shutdown: nothing,
 };
 
-const removed: Call = { fails: /removed, use 'ipfs (dag' or 'ipfs files|routing)' instead$/ };
+const removed: EndpointCall = { fails: /removed, use 'ipfs (dag' or 'ipfs files|routing)' instead$/ };
 
 /** Calls that are new at level 0.43, or have another result there. */
-const laterCalls: Readonly<Record<string, Call>> = {
+const laterCalls: Readonly<Record<string, EndpointCall>> = {
   ...Object.fromEntries(
     Object.keys(calls).flatMap((path) =>
       /^(object\/(data|get|links|new|put|stat|patch\/(append|set)-data)|dht\/(?!query))/.test(path)
@@ -276,8 +276,8 @@ const laterCalls: Readonly<Record<string, Call>> = {
 };
 
 /** Returns the calls in the order in which they are made. The call that ends the server is last. */
-export function callsAt(level: LevelName): Readonly<Record<string, Call>> {
+export function callsAt(level: LevelName): Readonly<Record<string, EndpointCall>> {
   if (level === "0.9") return calls;
-  const { shutdown, ...then } = calls as Readonly<Record<string, Call>> & { readonly shutdown: Call };
+  const { shutdown, ...then } = calls as Readonly<Record<string, EndpointCall>> & { readonly shutdown: EndpointCall };
   return { ...then, ...laterCalls, shutdown };
 }

@@ -8,7 +8,7 @@ import {
 } from "#modules/mod_http_api/rpc/command.ts";
 import type { Shape } from "#modules/mod_http_api/rpc/shape.ts";
 import { globalOptionNames, type Table } from "#modules/mod_http_api/rpc/table.ts";
-import type { Endpoint, Form, Parameter, ReferenceCommand, Surface } from "./contract.ts";
+import type { Endpoint, Parameter, ReferenceCommand, ShapeForm, Surface } from "./contract.ts";
 
 /** Returns a line for each difference: `"<endpoint>: <difference>"`. */
 export function differences(table: Table, { level, endpoints, reference }: Surface): string[] {
@@ -112,16 +112,16 @@ function returnsOf({ returns }: Command, endpoint: Endpoint): string[] {
 
 const at = (where: string) => (where === "" ? "the result" : where.slice(1));
 
-function shapeLines(shape: Shape, form: Form, where: string): string[] {
+function shapeLines(shape: Shape, form: ShapeForm, where: string): string[] {
   if (typeof shape === "object" && "kind" in shape && shape.kind === "nullable")
     return shapeLines(shape.of, form, where);
   const wrong = [`${at(where)} is ${kindOf(shape)} instead of ${shown(form)}`];
   if (typeof form === "string") return shape === form || (shape === "bytes" && form === "string") ? [] : wrong;
   if (typeof shape === "string") return wrong;
   if (Array.isArray(form))
-    return "kind" in shape ? wrong : shapeLines(shape[0], (form as readonly [Form])[0], `${where}[]`);
+    return "kind" in shape ? wrong : shapeLines(shape[0], (form as readonly [ShapeForm])[0], `${where}[]`);
   if (!("kind" in shape)) return wrong;
-  const fields = form as Readonly<Record<string, Form>>;
+  const fields = form as Readonly<Record<string, ShapeForm>>;
   const entry = fields["<string>"];
   if (entry !== undefined) return shape.kind === "map" ? shapeLines(shape.of, entry, `${where}{}`) : wrong;
   if (shape.kind !== "fields") return wrong;

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 
 /** A type, `{field: type}`, `[type]`, or `{"<string>": type}` for a map. */
-export type Form = string | readonly [Form] | { readonly [field: string]: Form };
+export type ShapeForm = string | readonly [ShapeForm] | { readonly [field: string]: ShapeForm };
 
 export interface Parameter {
   readonly name: string;
@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly body?: { readonly name?: string; readonly many?: boolean };
   readonly stream?: boolean;
   readonly deprecated?: boolean;
-  readonly returns: Form;
+  readonly returns: ShapeForm;
 }
 
 /**
@@ -68,7 +68,7 @@ interface ListedEndpoint {
   readonly file?: boolean;
   readonly stream?: boolean;
   /** Without this field, it is as at the earlier level. */
-  readonly returns?: Form;
+  readonly returns?: ShapeForm;
   /** The endpoint is listed, but gets 404. */
   readonly unserved?: boolean;
   /** The endpoint is a group without a result. Its options are those of all commands below it. */

@@ -4,10 +4,10 @@ import { exchange, failureText, type RpcResponse } from "#modules/mod_http_api/c
 import type { Server } from "#modules/mod_http_api/cli/rpc/server.ts";
 import type { Command } from "#modules/mod_http_api/rpc/command.ts";
 import type { Shape } from "#modules/mod_http_api/rpc/shape.ts";
-import type { Call, EarlierResults, Files } from "./calls.ts";
+import type { CallFiles, EarlierResults, EndpointCall } from "./calls.ts";
 
 /** The endpoint works, or the reason why it does not. */
-export type Outcome = { readonly state: "works" } | { readonly state: "fails"; readonly why: string };
+export type EndpointOutcome = { readonly state: "works" } | { readonly state: "fails"; readonly why: string };
 
 const works = { state: "works" } as const;
 
@@ -16,9 +16,9 @@ export async function callEndpoint(
   server: Server,
   path: string,
   command: Command,
-  call: Call,
+  call: EndpointCall,
   results: Record<string, EarlierResults[string]>,
-): Promise<Outcome> {
+): Promise<EndpointOutcome> {
   const args = typeof call.args === "function" ? call.args(results) : (call.args ?? []);
   const files = typeof call.files === "function" ? call.files(results) : call.files;
   const query = new URLSearchParams([
@@ -41,7 +41,8 @@ export async function callEndpoint(
   return why === undefined ? works : { state: "fails", why };
 }
 
-const failed = ({ fails }: Call, why: string): Outcome => (fails?.test(why) === true ? works : { state: "fails", why });
+const failed = ({ fails }: EndpointCall, why: string): EndpointOutcome =>
+  fails?.test(why) === true ? works : { state: "fails", why };
 
 function wrong(
   { returns }: Command,
@@ -114,7 +115,7 @@ const scalars: Readonly<Record<Extract<Shape, string>, (value: unknown) => boole
 
 const boundary = "surface";
 
-async function* parts(files: Files): AsyncGenerator<Uint8Array> {
+async function* parts(files: CallFiles): AsyncGenerator<Uint8Array> {
   for (const [name, content] of Object.entries(files)) {
     const head = `Content-Disposition: form-data; name="file"; filename="${name}"\r\nContent-Type: application/octet-stream`;
     yield Buffer.from(`--${boundary}\r\n${head}\r\n\r\n`);

@@ -18,7 +18,7 @@ import { callsAt, type EarlierResults } from "./calls.ts";
 import { differences } from "./compare.ts";
 import { readSurface } from "./contract.ts";
 import { explained as explanations, leftAt, leftFile } from "./explained.ts";
-import { callEndpoint, type Outcome } from "./live.ts";
+import { callEndpoint, type EndpointOutcome } from "./live.ts";
 
 const { values } = parseArgs({
   options: { level: { type: "string", default: "0.9" }, store: { type: "string" }, left: { type: "boolean" } },
@@ -84,7 +84,7 @@ console.log(`\n${outcomes.size} endpoints: ${counts.works} work, ${counts.fails}
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;
 
-async function callAll(): Promise<Map<string, Outcome>> {
+async function callAll(): Promise<Map<string, EndpointOutcome>> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-surface-"));
   try {
     const start = async (name: string) => {
@@ -102,11 +102,11 @@ async function callAll(): Promise<Map<string, Outcome>> {
     const server = parseServer(started.url, "the test");
     const identity = (await (await other.call("id")).json()) as EarlierResults[string];
     const results: Record<string, EarlierResults[string]> = { other: identity };
-    const all = new Map<string, Outcome>();
+    const all = new Map<string, EndpointOutcome>();
     for (const [path, call] of Object.entries(calls)) {
       const entry = table.node(path)?.entry;
       if (entry === undefined || !isCommand(entry)) continue;
-      const fails = (error: unknown): Outcome => ({ state: "fails", why: String(error) });
+      const fails = (error: unknown): EndpointOutcome => ({ state: "fails", why: String(error) });
       all.set(path, await callEndpoint(server, path, entry, call, results).catch(fails));
     }
     return all;

@@ -10,7 +10,7 @@ export interface Placed {
 }
 
 /** The file of a call. */
-export type Sent = string | Uint8Array | Placed;
+export type SentFile = string | Uint8Array | Placed;
 
 export interface SweepResponse {
   readonly bytes: Buffer;
@@ -27,17 +27,17 @@ export type Fields = Readonly<Record<string, string>>;
  * A call, with or without a file. `{x}` stands for a fixture or a field of an earlier response,
  * `{n}` for a number that no other run has.
  */
-export type Step = string | readonly [call: string, file: Sent];
+export type SweepStep = string | readonly [call: string, file: SentFile];
 
 export interface Effect {
   readonly call: string;
-  readonly file?: Sent;
+  readonly file?: SentFile;
   /** Calls before it. */
-  readonly before?: readonly Step[];
+  readonly before?: readonly SweepStep[];
   /**
    * Calls after it. The response of the last one is checked instead, unless the call itself fails.
    */
-  readonly after?: readonly Step[];
+  readonly after?: readonly SweepStep[];
   readonly shows: Shows;
   /**
    * Matches the response without the parameter. By default, that is any response that `shows` does
@@ -49,7 +49,7 @@ export interface Effect {
 /** A parameter that only affects the client: with and without it the response is the same. */
 export interface Same {
   readonly call: string;
-  readonly file?: Sent;
+  readonly file?: SentFile;
   readonly same: true;
 }
 
@@ -59,12 +59,12 @@ export interface ShownBy {
   readonly in: string;
 }
 
-export type Line = Effect | Same | ShownBy;
+export type SweepLine = Effect | Same | ShownBy;
 
 /**
  * Lines by the long name of an option, `<name>` for an argument, and `encoding` for the text form.
  */
-export type Lines = Readonly<Record<string, Line>>;
+export type Lines = Readonly<Record<string, SweepLine>>;
 
 export type Sweep = Readonly<Record<string, Lines>>;
 

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import type { Command, Option } from "#modules/mod_http_api/rpc/command.ts";
 import type { RpcHost } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { call as ask } from "#test/unit/modules/mod_http_api/faults/lab.ts";
-import type { Effect, Fields, Line, Lines, Same, Sent, ShownBy, Step, SweepResponse } from "./line.ts";
+import type { Effect, Fields, Lines, Same, SentFile, ShownBy, SweepLine, SweepResponse, SweepStep } from "./line.ts";
 
 const root = new URL("../../../", import.meta.url);
 
@@ -46,7 +46,7 @@ export class Runner {
   }
 
   /** @throws Error with the response if the parameter does not have the effect of the line */
-  async check(command: Command, name: string, line: Line): Promise<void> {
+  async check(command: Command, name: string, line: SweepLine): Promise<void> {
     if ("test" in line) return shownElsewhere(line);
     const { aliases = [], hiddenAliases = [] } = optionsOf(command)[name] ?? {};
     const withIt = (call: string) => call;
@@ -86,13 +86,13 @@ export class Runner {
     return last;
   }
 
-  #step(step: Step, fields: Fields) {
+  #step(step: SweepStep, fields: Fields) {
     return typeof step === "string" ? this.#ask(step, undefined, fields) : this.#ask(step[0], step[1], fields);
   }
 
   async #ask(
     call: string,
-    file: Sent | undefined,
+    file: SentFile | undefined,
     fields: Fields,
   ): Promise<{ response: SweepResponse; fields: Fields }> {
     const { content, abspath } = typeof file === "object" && "abspath" in file ? file : { content: file, abspath: "" };

@@ -3,7 +3,8 @@
  * or because they are still to be fixed.
  */
 import { readFile, writeFile } from "node:fs/promises";
-import type { LevelName, Step } from "./replay.ts";
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
+import type { ReplayedStep } from "./replay.ts";
 
 export interface Explanation {
   /** In the form `topic/name`. */
@@ -31,14 +32,14 @@ export async function readExplanations(level: LevelName = "0.9"): Promise<readon
 const leftFile = new URL("left-0.43.json", import.meta.url);
 
 /** Steps of level 0.43 that do not pass yet, by `topic/name`. The list only gets shorter. */
-export type Left = Readonly<Record<string, readonly number[]>>;
+export type LeftSteps = Readonly<Record<string, readonly number[]>>;
 
-export async function readLeft(level: LevelName): Promise<Left> {
+export async function readLeft(level: LevelName): Promise<LeftSteps> {
   return level === "0.9" ? {} : JSON.parse(await readFile(leftFile, "utf8"));
 }
 
 /** Writes a line for each scenario. */
-export async function writeLeft(left: Left): Promise<void> {
+export async function writeLeft(left: LeftSteps): Promise<void> {
   const lines = Object.entries(left)
     .filter(([, steps]) => steps.length > 0)
     .map(([scenario, steps]) => `  ${JSON.stringify(scenario)}: [${steps.join(", ")}]`);
@@ -54,6 +55,6 @@ export function parseExplanations(text: string): readonly Explanation[] {
 }
 
 /** Returns texts such as `status, head`: each aspect once, in the order of their comparison. */
-export function aspectsOf({ differences }: Step): string {
+export function aspectsOf({ differences }: ReplayedStep): string {
   return [...new Set(differences.map(({ aspect }) => aspect))].join(", ");
 }

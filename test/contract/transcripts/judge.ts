@@ -1,6 +1,6 @@
 /** Judges each replayed step. */
-import { aspectsOf, type Explanation, type Left } from "./explained.ts";
-import type { Skipped, Step } from "./replay.ts";
+import { aspectsOf, type Explanation, type LeftSteps } from "./explained.ts";
+import type { ReplayedStep, Skipped } from "./replay.ts";
 
 export const verdicts = ["passed", "explained", "left", "failed", "skipped"] as const;
 export type Verdict = (typeof verdicts)[number];
@@ -15,9 +15,9 @@ export interface Judged {
 
 /** @param left steps that are known to differ: one that passes is a failure */
 export function judge(
-  report: readonly (Step | Skipped)[],
+  report: readonly (ReplayedStep | Skipped)[],
   explanations: readonly Explanation[],
-  left: Left = {},
+  left: LeftSteps = {},
 ): readonly Judged[] {
   const explained = new Map(explanations.map((one) => [keyOf(one.scenario, one.step), one]));
   return report.map((entry): Judged => {
@@ -49,7 +49,10 @@ export function judge(
 }
 
 /** Returns explanations of steps that were not recorded, for topics that were played completely. */
-export function unused(report: readonly (Step | Skipped)[], explanations: readonly Explanation[]): readonly string[] {
+export function unused(
+  report: readonly (ReplayedStep | Skipped)[],
+  explanations: readonly Explanation[],
+): readonly string[] {
   const known = new Set(
     report.map((entry) => keyOf(`${entry.topic}/${entry.scenario}`, "step" in entry ? entry.step : undefined)),
   );
@@ -59,10 +62,10 @@ export function unused(report: readonly (Step | Skipped)[], explanations: readon
     .map(({ scenario, step }) => `${scenario} ${step} is explained, but the step does not exist`);
 }
 
-const nameOf = ({ topic, scenario }: Step | Skipped) => `${topic}/${scenario}`;
+const nameOf = ({ topic, scenario }: ReplayedStep | Skipped) => `${topic}/${scenario}`;
 const keyOf = (scenario: string, step: number | undefined) => `${scenario} ${step}`;
 
-function remarksOf({ differences, quirk }: Step): string[] {
+function remarksOf({ differences, quirk }: ReplayedStep): string[] {
   const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
   const lines = differences.map(({ aspect, at, got, want }) => `${aspect} ${at}: got ${text(got)}, want ${text(want)}`);
   return quirk === undefined || differences.length === 0 ? lines : [...lines, `quirk of the reference: ${quirk}`];

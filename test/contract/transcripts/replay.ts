@@ -5,12 +5,13 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 
 const replayer = fileURLToPath(new URL("../../fixtures/transcripts/transcript.mjs", import.meta.url));
 
 export type Aspect = "status" | "head" | "body" | "trailer" | "cut";
 
-export interface Difference {
+export interface ReplayedDifference {
   readonly aspect: Aspect;
   /** Position in the response. */
   readonly at: string;
@@ -19,7 +20,7 @@ export interface Difference {
 }
 
 /** A step as the replayer reports it. */
-export interface Step {
+export interface ReplayedStep {
   readonly topic: string;
   readonly scenario: string;
   /** Position in the scenario, from 1. */
@@ -28,7 +29,7 @@ export interface Step {
   readonly ok: boolean;
   /** The reason why a server may differ here. */
   readonly quirk?: string;
-  readonly differences: readonly Difference[];
+  readonly differences: readonly ReplayedDifference[];
 }
 
 export interface Skipped {
@@ -38,19 +39,17 @@ export interface Skipped {
 }
 
 /** URLs of two new servers, or a command line that starts one, with `{port}` and `{dir}`. */
-export type Target = { readonly urls: readonly [string, string] } | { readonly spawn: string };
-
-export type LevelName = "0.9" | "0.43";
+export type ReplayTarget = { readonly urls: readonly [string, string] } | { readonly spawn: string };
 
 /**
  * `only`: a regular expression for `topic/scenario`.
  * @throws Error if nothing could be played
  */
 export async function replay(
-  target: Target,
+  target: ReplayTarget,
   only: string | undefined,
   level: LevelName = "0.9",
-): Promise<readonly (Step | Skipped)[]> {
+): Promise<readonly (ReplayedStep | Skipped)[]> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-transcripts-"));
   const report = join(folder, "report.json");
   const servers =

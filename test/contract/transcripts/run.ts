@@ -5,9 +5,10 @@
  * another server, with `{port}` and `{dir}` filled in, and without the explanations.
  */
 import { parseArgs } from "node:util";
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 import { readExplanations, readLeft, writeLeft } from "./explained.ts";
 import { type Judged, judge, unused, type Verdict, verdicts } from "./judge.ts";
-import { type LevelName, replay, type Skipped, type Step } from "./replay.ts";
+import { type ReplayedStep, replay, type Skipped } from "./replay.ts";
 import { filtersOf, withServers } from "./servers.ts";
 
 const { values: given } = parseArgs({
@@ -25,7 +26,7 @@ const { only, store, spawn: command, verbose = false } = given;
 const level: LevelName = given.level === "0.43" ? "0.43" : "0.9";
 const explanations = command === undefined ? await readExplanations(level) : [];
 const left = command === undefined ? await readLeft(level) : {};
-const report: (Step | Skipped)[] = [];
+const report: (ReplayedStep | Skipped)[] = [];
 for (const filter of filtersOf(only, level)) {
   const played =
     command === undefined

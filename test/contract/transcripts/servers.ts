@@ -3,9 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createNode } from "modhost/node";
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 import { storeSettings } from "#test/support/engines/store_option.ts";
 import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
-import type { LevelName } from "./replay.ts";
 
 /**
  * Groups of scenarios that need servers of their own. After some, the replayer cannot restore the

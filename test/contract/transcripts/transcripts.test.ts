@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { parseExplanations, readExplanations, readLeft } from "./explained.ts";
 import { type Judged, judge, unused } from "./judge.ts";
-import { replay, type Step } from "./replay.ts";
+import { type ReplayedStep, replay } from "./replay.ts";
 import { withServers } from "./servers.ts";
 
 /** Scenarios that are played on every run. `npm run transcripts` plays the others, too. */
@@ -49,7 +49,7 @@ test("conversations with Kubo 0.43 get the recorded responses at that level, exc
 });
 
 describe("judging a step", () => {
-  const step = (number: number, ...got: unknown[]): Step => ({
+  const step = (number: number, ...got: unknown[]): ReplayedStep => ({
     topic: "read",
     scenario: "all",
     step: number,
@@ -60,7 +60,7 @@ describe("judging a step", () => {
   const explanations = parseExplanations(
     "| Scenario | Steps | Differs in | Reason |\n|---|---|---|---|\n| read/all | 1, 2 | status | so |\n",
   );
-  const verdicts = (...steps: Step[]) => judge(steps, explanations).map(({ verdict }) => verdict);
+  const verdicts = (...steps: ReplayedStep[]) => judge(steps, explanations).map(({ verdict }) => verdict);
 
   test("a step that is listed as left is a failure only if it passes", () => {
     const left = { "read/all": [3] };

@@ -11,14 +11,14 @@ export interface CommandCall {
   readonly body?: Multipart | undefined;
 }
 
-export interface Reply {
+export interface CommandReply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly trailer: string | undefined;
   readonly body: Buffer;
 }
 
-export class Client implements Disposable {
+export class CommandClient implements Disposable {
   readonly #base: string;
   readonly #agent = new Agent({ keepAlive: true });
 
@@ -31,10 +31,10 @@ export class Client implements Disposable {
     return new URL(this.#base).port;
   }
 
-  call(command: string, { method = "POST", headers = {}, query = [], body }: CommandCall = {}): Promise<Reply> {
+  call(command: string, { method = "POST", headers = {}, query = [], body }: CommandCall = {}): Promise<CommandReply> {
     const url = `${this.#base}/api/v0/${command}?${new URLSearchParams(query as [string, string][])}`;
     const type = body === undefined ? {} : { "content-type": body.type, "content-length": body.body.length };
-    const { promise, resolve, reject } = Promise.withResolvers<Reply>();
+    const { promise, resolve, reject } = Promise.withResolvers<CommandReply>();
     const outgoing = request(
       url,
       { method, agent: this.#agent, headers: { ...type, ...headers } },

@@ -4,7 +4,7 @@
  */
 import { goRandom } from "#test/support/go_random.ts";
 
-export type Content =
+export type BodyContent =
   | { readonly text: string }
   | { readonly hex: string }
   | { readonly base64: string }
@@ -20,14 +20,14 @@ interface TarEntry {
 }
 
 export type BodyNode =
-  | { readonly file: Content }
+  | { readonly file: BodyContent }
   | { readonly dir: BodyTree }
   | { readonly symlink: string }
   | { readonly numbered: { readonly name: string; readonly text: string; readonly from: number; readonly to: number } };
 
 export type BodyTree = Readonly<Record<string, BodyNode>>;
 
-export function contentOf(content: Content): Buffer {
+export function contentOf(content: BodyContent): Buffer {
   if ("text" in content) return Buffer.from(content.text);
   if ("hex" in content) return Buffer.from(content.hex, "hex");
   if ("base64" in content) return Buffer.from(content.base64, "base64");
@@ -81,7 +81,7 @@ export const multipartType = `multipart/form-data; boundary=${boundary}`;
  * One part of a body. `many` repeats it, with a number after the name, which is padded with zeros
  * up to `pad`.
  */
-export type Part = Partial<Content> & {
+export type Part = Partial<BodyContent> & {
   readonly filename: string;
   readonly type?: string;
   readonly name?: string;
@@ -91,7 +91,7 @@ export type Part = Partial<Content> & {
 export function multipartOf(parts: readonly Part[]): Multipart {
   const pieces = new Pieces();
   for (const { filename, type, name, many, ...content } of parts) {
-    const bytes = Object.keys(content).length === 0 ? Buffer.alloc(0) : contentOf(content as Content);
+    const bytes = Object.keys(content).length === 0 ? Buffer.alloc(0) : contentOf(content as BodyContent);
     for (let at = 0; at < (many?.count ?? 1); at += 1) {
       const number = many === undefined ? "" : String(at).padStart(many.pad, "0");
       pieces.part(`${filename}${number}`, type, bytes, name);

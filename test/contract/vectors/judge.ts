@@ -1,14 +1,14 @@
 /** Compares a response with the expected one. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { Reply } from "./call.ts";
+import type { CommandReply } from "./call.ts";
 import type { Expected } from "./plan.ts";
 
 type Json = unknown;
 type Lines = readonly Record<string, Json>[];
 
 /** Returns a sentence for each difference. */
-export function judge(reply: Reply, expected: Expected): string[] {
+export function judge(reply: CommandReply, expected: Expected): string[] {
   const differences: string[] = [];
   const status = expected.status ?? (expected.pathValid === undefined ? 200 : undefined);
   if (status !== undefined && reply.status !== status) differences.push(`status ${reply.status}, not ${status}`);
@@ -22,7 +22,7 @@ export function judge(reply: Reply, expected: Expected): string[] {
   return differences;
 }
 
-type Check = (reply: Reply, wanted: never) => string | undefined;
+type Check = (reply: CommandReply, wanted: never) => string | undefined;
 
 const checks: Readonly<Record<string, Check>> = {
   error: fits((reply) => first(reply), "error"),
@@ -73,7 +73,7 @@ const checks: Readonly<Record<string, Check>> = {
   },
 };
 
-function lines(reply: Reply): Lines {
+function lines(reply: CommandReply): Lines {
   const texts = reply.body.toString().split("\n");
   try {
     return texts.filter((text) => text !== "").map((text) => JSON.parse(text));
@@ -82,7 +82,7 @@ function lines(reply: Reply): Lines {
   }
 }
 
-function first(reply: Reply): Record<string, Json> | undefined {
+function first(reply: CommandReply): Record<string, Json> | undefined {
   return lines(reply)[0];
 }
 
@@ -92,7 +92,7 @@ function cidOf({ Key, Cid }: Record<string, Json> = {}): Json {
 }
 
 /** Returns lines of added entries. Lines of progress have no hash. */
-function hashed(reply: Reply): Lines {
+function hashed(reply: CommandReply): Lines {
   return lines(reply).filter(({ Hash }) => Hash !== undefined);
 }
 
@@ -106,20 +106,20 @@ export function matches(got: Json, wanted: Json): boolean {
   return Object.entries(wanted).every(([key, each]) => matches((got as Record<string, Json>)[key], each));
 }
 
-function fits(of: (reply: Reply) => Json, what: string): Check {
+function fits(of: (reply: CommandReply) => Json, what: string): Check {
   return (reply, wanted: Json) =>
     matches(of(reply), wanted) ? undefined : `${what}: not ${shortly(JSON.stringify(wanted))}`;
 }
 
-function same(of: (reply: Reply) => Json): Check {
+function same(of: (reply: CommandReply) => Json): Check {
   return (reply, wanted: Json) => (of(reply) === wanted ? undefined : `not ${shortly(JSON.stringify(wanted))}`);
 }
 
-function contains(of: (reply: Reply) => string): Check {
+function contains(of: (reply: CommandReply) => string): Check {
   return (reply, wanted: string) => (of(reply).includes(wanted) ? undefined : `does not contain ${shortly(wanted)}`);
 }
 
-function inAnyOrder(of: (reply: Reply) => Lines): Check {
+function inAnyOrder(of: (reply: CommandReply) => Lines): Check {
   return (reply, wanted: Lines) => {
     const left = [...(of(reply) ?? [])];
     const missing = wanted.filter((line) => {
@@ -136,7 +136,7 @@ function inAnyOrder(of: (reply: Reply) => Lines): Check {
  * Checks that an object anywhere in the first value has these fields. `linkHash` and `linkSize` are
  * those of a link.
  */
-function somewhere(reply: Reply, wanted: Readonly<Record<string, Json>>): string | undefined {
+function somewhere(reply: CommandReply, wanted: Readonly<Record<string, Json>>): string | undefined {
   const names: Readonly<Record<string, string>> = { linkHash: "Hash", linkSize: "Size" };
   const renamed = Object.fromEntries(Object.entries(wanted).map(([key, value]) => [names[key] ?? key, value]));
   const found = (value: Json): boolean =>
@@ -145,7 +145,7 @@ function somewhere(reply: Reply, wanted: Readonly<Record<string, Json>>): string
 }
 
 function headers(
-  { headers: got }: Reply,
+  { headers: got }: CommandReply,
   wanted: Readonly<Record<string, string>>,
   fit: (got: string, wanted: string) => boolean,
 ): string | undefined {
@@ -156,4 +156,4 @@ function headers(
 const shortly = (text: string | undefined): string =>
   text === undefined || text.length < 400 ? String(text) : `${text.slice(0, 400)}…`;
 
-const trailerOf = ({ trailer }: Reply): string => (trailer === undefined ? "" : ` (trailer: ${trailer})`);
+const trailerOf = ({ trailer }: CommandReply): string => (trailer === undefined ? "" : ` (trailer: ${trailer})`);

@@ -1,7 +1,7 @@
 /** Turns the test vectors of Kubo 0.43 into steps. `about` in the file explains the fields. */
 import { readFileSync } from "node:fs";
 import type { Part } from "./content.ts";
-import type { Expected, Step, Vector } from "./plan.ts";
+import type { Expected, Vector, VectorStep } from "./plan.ts";
 
 type Query = Readonly<Record<string, string>>;
 
@@ -21,7 +21,7 @@ interface Recorded {
 
 const file = new URL("../../fixtures/vectors/level-0.43.json", import.meta.url);
 
-export function readTodaysVectors(): readonly Vector[] {
+export function readLaterVectors(): readonly Vector[] {
   return (JSON.parse(readFileSync(file, "utf8")).vectors as readonly Recorded[]).map(vectorOf);
 }
 
@@ -37,7 +37,12 @@ function vectorOf({
   cleanup = [],
   expect,
 }: Recorded): Vector {
-  const own: Step = { call: endpoint, ...(query && { query }), ...(parts && { parts }), expect: expected(expect) };
+  const own: VectorStep = {
+    call: endpoint,
+    ...(query && { query }),
+    ...(parts && { parts }),
+    expect: expected(expect),
+  };
   const changes = [
     ...(profile === undefined ? [] : [{ call: "config/profile/apply", query: { arg: profile } }]),
     ...Object.entries(config ?? {}).map(([key, value]) => ({ call: "config", query: { arg: [key, value] } })),
@@ -55,7 +60,7 @@ function vectorOf({
 }
 
 /** Parses a call that is written with its query. */
-function called(text: string): Step {
+function called(text: string): VectorStep {
   const [call = "", query = ""] = text.split("?");
   return { call, query: Object.fromEntries(new URLSearchParams(query)) };
 }

@@ -10,7 +10,7 @@ export type Expected = Readonly<Record<string, unknown>>;
 
 type Query = Readonly<Record<string, unknown>>;
 
-export interface Step {
+export interface VectorStep {
   readonly call: string;
   readonly query?: Query;
   readonly addQuery?: Query;
@@ -30,7 +30,7 @@ export interface Step {
 }
 
 interface Repeat {
-  readonly repeat: Step & { readonly from: number; readonly to: number };
+  readonly repeat: VectorStep & { readonly from: number; readonly to: number };
 }
 
 export interface Vector {
@@ -39,10 +39,10 @@ export interface Vector {
   readonly endpoint: string;
   readonly query?: Query;
   readonly input?: BodyTree;
-  readonly steps?: readonly (Step | Repeat)[];
+  readonly steps?: readonly (VectorStep | Repeat)[];
   readonly config?: Readonly<Record<string, unknown>>;
   /** Calls that are made afterwards, whatever the result. */
-  readonly after?: readonly Step[];
+  readonly after?: readonly VectorStep[];
   readonly expect?: Expected;
 }
 
@@ -58,35 +58,38 @@ export function readVectors(file: (typeof vectorFiles)[number]): readonly Vector
 const takesBody = /^(add|block\/put|dag\/(put|import)|object\/put|tar\/add|config\/replace|files\/write)$/;
 
 /** Returns the calls of a vector, or undefined if it is not about calls. */
-export function stepsOf(vector: Vector): readonly Step[] | undefined {
+export function stepsOf(vector: Vector): readonly VectorStep[] | undefined {
   const special = specials[vector.id] ?? byEndpoint[vector.endpoint];
   if (special !== undefined) return special(vector);
   return vector.steps === undefined ? single(vector) : listed(vector);
 }
 
-function listed({ steps = [], expect }: Vector): readonly Step[] {
+function listed({ steps = [], expect }: Vector): readonly VectorStep[] {
   const all = steps.flatMap((step) => ("repeat" in step ? repeated(step) : [adding(step)]));
-  const last = all.at(-1) as Step;
+  const last = all.at(-1) as VectorStep;
   return expect === undefined ? all : [...all.slice(0, -1), { ...last, expect: { ...last.expect, ...expect } }];
 }
 
 /** A call of `add` before the tested one may have its options under another name. */
-const adding = ({ addQuery = {}, query = {}, ...step }: Step): Step => ({ ...step, query: { ...query, ...addQuery } });
+const adding = ({ addQuery = {}, query = {}, ...step }: VectorStep): VectorStep => ({
+  ...step,
+  query: { ...query, ...addQuery },
+});
 
-function repeated({ repeat: { from, to, ...step } }: Repeat): Step[] {
+function repeated({ repeat: { from, to, ...step } }: Repeat): VectorStep[] {
   const length = Math.abs(to - from) + 1;
   const direction = to < from ? -1 : 1;
   return Array.from({ length }, (_, at) => {
     const number = String(from + at * direction);
-    return JSON.parse(JSON.stringify(step).replaceAll("%d", number)) as Step;
+    return JSON.parse(JSON.stringify(step).replaceAll("%d", number)) as VectorStep;
   });
 }
 
 /** Returns one call, after the calls that prepare its content. */
-function single(vector: Vector): Step[] {
+function single(vector: Vector): VectorStep[] {
   const { endpoint, query = {}, input, expect = {} } = vector;
   const { addQuery = {}, pathSuffix = "", method, requestHeaders, ...rest } = query;
-  const step: Step = {
+  const step: VectorStep = {
     call: `${endpoint}${pathSuffix}`,
     query: rest,
     ...(typeof method === "string" ? { method } : {}),
@@ -99,7 +102,7 @@ function single(vector: Vector): Step[] {
   return [{ call: before, query: addQuery as Query, input, save: "cid" }, step];
 }
 
-type Special = (vector: Vector) => readonly Step[] | undefined;
+type Special = (vector: Vector) => readonly VectorStep[] | undefined;
 
 const byEndpoint: Readonly<Record<string, Special>> = {
   library: () => undefined,
@@ -112,9 +115,14 @@ const byEndpoint: Readonly<Record<string, Special>> = {
 };
 
 /** Adds two trees under one name, and compares them. */
-function compared({ query: { addQuery = {}, ...query } = {}, input = {}, expect = {} }: Vector): Step[] {
+function compared({ query: { addQuery = {}, ...query } = {}, input = {}, expect = {} }: Vector): VectorStep[] {
   const trees = (["a", "b"] as const).map(
-    (name): Step => ({ call: "add", query: addQuery as Query, input: { tree: input[name] } as BodyTree, save: name }),
+    (name): VectorStep => ({
+      call: "add",
+      query: addQuery as Query,
+      input: { tree: input[name] } as BodyTree,
+      save: name,
+    }),
   );
   return [...trees, { call: "object/diff", query: { ...query, arg: ["<a>", "<b>"] }, expect }];
 }
@@ -141,7 +149,7 @@ const specials: Readonly<Record<string, Special>> = {
     { call: "add", input, query: { pin: "false" }, save: "added" },
     // The content of the tree has to be the content of the root.
     ...Object.keys((input.tree as { dir: BodyTree }).dir).map(
-      (name): Step => ({ call: "files/cp", query: { arg: [`/ipfs/<added>/${name}`, `/${name}`] } }),
+      (name): VectorStep => ({ call: "files/cp", query: { arg: [`/ipfs/<added>/${name}`, `/${name}`] } }),
     ),
     { call: "files/flush", expect: { json: { Cid: expect.cid } } },
   ],
@@ -152,7 +160,7 @@ const specials: Readonly<Record<string, Special>> = {
     const collected = { jsonLinesInclude: gone.map((cid) => ({ Key: { "/": cid } })) };
     return [
       ...listed({ ...vector, expect: collected }),
-      ...Object.entries(modes).flatMap(([name, kinds]): Step[] => {
+      ...Object.entries(modes).flatMap(([name, kinds]): VectorStep[] => {
         const arg = names[name];
         if (kinds.length === 0) return [{ call: "pin/ls", query: { arg }, expect: { status: 500 } }];
         return kinds.map((type) => ({

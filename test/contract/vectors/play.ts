@@ -1,23 +1,23 @@
 /** Plays test vectors against a server. */
-import { Client, type Reply } from "./call.ts";
+import { CommandClient, type CommandReply } from "./call.ts";
 import { type Multipart, multipart, multipartOf, multipartType } from "./content.ts";
 import { judge } from "./judge.ts";
-import { type Step, stepsOf, type Vector, wellKnown } from "./plan.ts";
+import { stepsOf, type Vector, type VectorStep, wellKnown } from "./plan.ts";
 
 /** `none`: the vector is not about calls. */
-export type Outcome =
+export type VectorOutcome =
   | { readonly kind: "passes" | "none" }
   | { readonly kind: "differs"; readonly differences: readonly string[] };
 
 export class Player implements Disposable {
-  readonly #client: Client;
+  readonly #client: CommandClient;
 
   constructor(base: string) {
-    this.#client = new Client(base);
+    this.#client = new CommandClient(base);
   }
 
   /** Plays a vector on an empty node. Its configuration is set for that time. */
-  async play(vector: Vector): Promise<Outcome> {
+  async play(vector: Vector): Promise<VectorOutcome> {
     const steps = stepsOf(vector);
     if (steps === undefined) return { kind: "none" };
     const before = await this.#configure(vector.config ?? {});
@@ -64,7 +64,7 @@ export class Player implements Disposable {
     return before;
   }
 
-  async #run(steps: readonly Step[]): Promise<Outcome> {
+  async #run(steps: readonly VectorStep[]): Promise<VectorOutcome> {
     const saved = new Map<string, string>([...Object.entries(wellKnown), ["api port", this.#client.port]]);
     const bodies = new Map<string, Buffer>();
     for (const step of steps) {
@@ -77,7 +77,11 @@ export class Player implements Disposable {
     return { kind: "passes" };
   }
 
-  #call(step: Step, saved: ReadonlyMap<string, string>, bodies: ReadonlyMap<string, Buffer>): Promise<Reply> {
+  #call(
+    step: VectorStep,
+    saved: ReadonlyMap<string, string>,
+    bodies: ReadonlyMap<string, Buffer>,
+  ): Promise<CommandReply> {
     const put = (text: string) => filled(text, saved);
     const query = Object.entries(step.query ?? {}).flatMap(([name, value]) =>
       (Array.isArray(value) ? value : [value]).map((each) => [name, put(String(each))] as const),
@@ -97,7 +101,11 @@ export class Player implements Disposable {
 const filled = (text: string, saved: ReadonlyMap<string, string>): string =>
   text.replace(/<([^<>]+)>/g, (whole, name: string) => saved.get(name) ?? whole);
 
-function bodyOf(step: Step, put: (text: string) => string, bodies: ReadonlyMap<string, Buffer>): Multipart | undefined {
+function bodyOf(
+  step: VectorStep,
+  put: (text: string) => string,
+  bodies: ReadonlyMap<string, Buffer>,
+): Multipart | undefined {
   const { input, parts, bodyText, bodyHex, bodyFrom, rawBody } = step;
   if (parts !== undefined) return multipartOf(parts);
   if (input !== undefined) return multipart(input);
@@ -108,7 +116,7 @@ function bodyOf(step: Step, put: (text: string) => string, bodies: ReadonlyMap<s
 }
 
 /** Saves the CIDs of a response under the names that later steps use. */
-function remember({ save }: Step, { status, body }: Reply, saved: Map<string, string>): void {
+function remember({ save }: VectorStep, { status, body }: CommandReply, saved: Map<string, string>): void {
   if (status !== 200) return;
   let lines: Record<string, unknown>[];
   try {

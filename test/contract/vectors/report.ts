@@ -1,17 +1,16 @@
 /** Lists the results of all test vectors, and which differences are intended. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { readTodaysVectors } from "./kubo_0_43.ts";
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
+import { readLaterVectors } from "./kubo_0_43.ts";
 import { readVectors, type Vector, vectorFiles } from "./plan.ts";
-import type { Outcome, Player } from "./play.ts";
+import type { Player, VectorOutcome } from "./play.ts";
 
 export interface Result {
   readonly vector: Vector;
-  readonly outcome: Outcome;
+  readonly outcome: VectorOutcome;
 }
 
 const document = new URL("../../../docs/reference/vectors.md", import.meta.url);
-
-export type LevelName = "0.9" | "0.43";
 
 /** Prefix of the ids of vectors of level 0.43. */
 const LATER_IDS = "l43-";
@@ -43,7 +42,7 @@ export function shortenLeft(results: readonly Result[]): void {
 /** Vectors that need a node without other content. */
 const needsEmpty = /^(pin|repo|files)\//;
 
-export interface Group {
+export interface VectorGroup {
   readonly name: string;
   readonly vectors: readonly Vector[];
 }
@@ -53,9 +52,9 @@ export interface Group {
  * change the configuration come last, in groups of their own, because a sharded root directory
  * stays sharded.
  */
-export function groups(accept: (vector: Vector) => boolean, level: LevelName = "0.9"): readonly Group[] {
+export function groups(accept: (vector: Vector) => boolean, level: LevelName = "0.9"): readonly VectorGroup[] {
   const byName = new Map<string, Vector[]>();
-  const vectors = (level === "0.43" ? readTodaysVectors() : vectorFiles.flatMap(readVectors)).filter(accept);
+  const vectors = (level === "0.43" ? readLaterVectors() : vectorFiles.flatMap(readVectors)).filter(accept);
   for (const changing of [false, true]) {
     for (const vector of vectors) {
       if ((vector.config !== undefined) !== changing) continue;
@@ -66,7 +65,7 @@ export function groups(accept: (vector: Vector) => boolean, level: LevelName = "
   return [...byName].map(([name, vectors]) => ({ name, vectors }));
 }
 
-export async function playGroup(player: Player, { vectors }: Group): Promise<Result[]> {
+export async function playGroup(player: Player, { vectors }: VectorGroup): Promise<Result[]> {
   const results: Result[] = [];
   for (const vector of vectors) {
     if (needsEmpty.test(vector.endpoint)) await player.empty();

@@ -13,10 +13,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 import { storeEnvironment } from "#test/support/engines/store_option.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { Player } from "./play.ts";
-import { groups, type LevelName, playGroup, type Result, report, shortenLeft } from "./report.ts";
+import { groups, playGroup, type Result, report, shortenLeft } from "./report.ts";
 
 const { values } = parseArgs({
   options: {

@@ -2,6 +2,7 @@
  * Loads, reloads and unloads an example module again and again while clients use it, and measures
  * the heap.
  */
+
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +12,8 @@ import { assertNothingLeft } from "#core/testing/index.ts";
 import type { Module, ModuleDefinition, OwnedItem } from "#core/types.ts";
 import { exampleFile, type exampleNames } from "#test/contract/docs/examples/support.ts";
 import { heapUsed } from "#test/support/heap.ts";
-import { type Client, fetchClient, http2Client, type Ports, rawClient, Worker } from "./clients.ts";
+import type { Ports } from "#test/support/transports.ts";
+import { fetchClient, http2Client, type ProbeClient, rawClient, Worker } from "./clients.ts";
 import { type Situation, situations } from "./examples.ts";
 
 export type ExampleName = (typeof exampleNames)[number];
@@ -20,11 +22,11 @@ export type ExampleName = (typeof exampleNames)[number];
  * `file`: the module is loaded by its path, and each load and reload evaluates the file again.
  * `value`: its code is imported once and passed to the host, so that nothing is evaluated again.
  */
-export type Form = "file" | "value";
+export type ModuleForm = "file" | "value";
 
 export interface ChurnReport {
   readonly example: ExampleName;
-  readonly form: Form;
+  readonly form: ModuleForm;
   readonly cycles: number;
   /** Requests with a complete and correct response. */
   readonly responses: number;
@@ -50,7 +52,7 @@ export interface ChurnReport {
 
 export interface ChurnOptions {
   readonly cycles: number;
-  readonly form: Form;
+  readonly form: ModuleForm;
   /** Cycles after which the heap is measured. */
   readonly measureAt?: readonly number[];
 }
@@ -139,7 +141,7 @@ interface Cycle {
   readonly host: Host;
   readonly example: ExampleName;
   readonly situation: Situation;
-  readonly clients: readonly Client[];
+  readonly clients: readonly ProbeClient[];
   readonly ports: Ports;
   readonly watch: Watch;
   readonly counts: { responses: number; duringReload: number; spanning: number };

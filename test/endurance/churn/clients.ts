@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
 import { RawConnection } from "#test/support/raw.ts";
+import type { Ports } from "#test/support/transports.ts";
 
 export interface Probe {
   readonly method?: string;
@@ -14,17 +15,12 @@ export interface Probe {
   readonly holds: string;
 }
 
-export interface Ports {
-  readonly http: number;
-  readonly https: number;
-}
-
 export interface ProbeResponse {
   readonly status: number;
   readonly body: string;
 }
 
-export interface Client extends Disposable {
+export interface ProbeClient extends Disposable {
   readonly name: string;
   ask(probe: Probe): Promise<ProbeResponse>;
 }
@@ -36,7 +32,7 @@ export function mistake({ method = "GET", path, status, holds }: Probe, response
 }
 
 /** Node's own fetch: undici with a pool of connections. */
-export function fetchClient({ http }: Ports): Client {
+export function fetchClient({ http }: Ports): ProbeClient {
   return {
     name: "fetch",
     async ask({ path, method = "GET", headers = {}, body }) {
@@ -53,7 +49,7 @@ export function fetchClient({ http }: Ports): Client {
 }
 
 /** A client with one HTTP/2 connection. */
-export function http2Client({ https }: Ports): Client {
+export function http2Client({ https }: Ports): ProbeClient {
   const session = connect(`https://127.0.0.1:${https}`, { rejectUnauthorized: false });
   session.on("error", () => undefined);
   return {
@@ -81,7 +77,7 @@ function head({ path, method = "GET", headers = {}, body }: Probe, ...more: stri
 }
 
 /** A client with one socket, which it never replaces: it is a failure if the server closes it. */
-export async function rawClient({ http }: Ports): Promise<Client> {
+export async function rawClient({ http }: Ports): Promise<ProbeClient> {
   const connection = await RawConnection.open(http);
   return {
     name: "raw",
@@ -146,13 +142,13 @@ export async function holdWebsocket({ http }: Ports, path: string, codes: readon
 export class Worker {
   readonly failures: string[] = [];
   responses = 0;
-  readonly #client: Client;
+  readonly #client: ProbeClient;
   readonly #probes: readonly Probe[];
   #stopping = false;
   #progress = Promise.withResolvers<void>();
   readonly #work: Promise<void>;
 
-  constructor(client: Client, probes: readonly Probe[]) {
+  constructor(client: ProbeClient, probes: readonly Probe[]) {
     this.#client = client;
     this.#probes = probes;
     this.#work = this.#run();

@@ -1,11 +1,13 @@
 /** The requests to each example module while it is loaded, reloaded and unloaded. */
+
 import { once } from "node:events";
 import { readdir, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { exampleFile, type exampleNames } from "#test/contract/docs/examples/support.ts";
-import { holdRequest, holdWebsocket, type OpenExchange, type Ports, type Probe } from "./clients.ts";
+import type { Ports } from "#test/support/transports.ts";
+import { holdRequest, holdWebsocket, type OpenExchange, type Probe } from "./clients.ts";
 
 export interface Situation {
   readonly config?: Readonly<Record<string, unknown>>;

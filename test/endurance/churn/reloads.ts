@@ -2,19 +2,20 @@
  * Reloads one module again and again while clients use it, with open uploads, downloads, streams
  * and websockets.
  */
+
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { createHost } from "#core/index.ts";
 import { heapUsed } from "#test/support/heap.ts";
+import type { Ports } from "#test/support/transports.ts";
 import {
   fetchClient,
   holdRequest,
   holdWebsocket,
   http2Client,
   type OpenExchange,
-  type Ports,
   type Probe,
   rawClient,
   Worker,

@@ -23,7 +23,7 @@ import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { exampleNames } from "#test/contract/docs/examples/support.ts";
 import { heapUsed } from "#test/support/heap.ts";
-import { type ChurnReport, churn, codeFile, type Form } from "./churn.ts";
+import { type ChurnReport, churn, codeFile, type ModuleForm } from "./churn.ts";
 import { changeConfig } from "./config_changes.ts";
 import { costOfImport, type ReloadReport, reloadUnderLoad } from "./reloads.ts";
 import { takeOverAgain } from "./takeovers.ts";
@@ -60,7 +60,7 @@ if (values.takeovers !== undefined) process.exit(await runTakeovers(Number(value
 
 let failed = 0;
 for (const example of exampleNames.filter((name) => values.example?.includes(name) ?? true)) {
-  for (const form of Object.keys(forms) as Form[]) {
+  for (const form of Object.keys(forms) as ModuleForm[]) {
     const report = await churn(example, { cycles, form, measureAt: [settled, cycles] });
     const problems = [...report.failures, ...heapProblems(report)];
     failed += problems.length;

@@ -12,7 +12,7 @@ import { RpcServer } from "#test/support/rpc_server.ts";
 import { firstServer, serverEnv } from "./crash.ts";
 import { digest, observe } from "./items.ts";
 import { Model } from "./model.ts";
-import { Works } from "./works.ts";
+import { CrashWorks } from "./works.ts";
 
 export interface BackupCyclesOptions {
   readonly folder: string;
@@ -39,7 +39,7 @@ export async function backupCycles(options: BackupCyclesOptions): Promise<Backup
   const [data, target] = ["data", "backups"].map((name) => join(options.folder, name)) as [string, string];
   await mkdir(data);
   const model = new Model();
-  const works = new Works(data, model);
+  const works = new CrashWorks(data, model);
   const wrong: string[] = [];
   let server = await firstServer(data);
   let restored = 0;
@@ -87,7 +87,7 @@ class Load {
   #isOver = false;
   readonly #work: Promise<unknown>;
 
-  constructor(server: RpcServer, works: Works) {
+  constructor(server: RpcServer, works: CrashWorks) {
     const work = async () => {
       while (!this.#isOver) await works.any(server);
     };

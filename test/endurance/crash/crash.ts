@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { damaged, observe } from "./items.ts";
 import { Model } from "./model.ts";
-import { Works } from "./works.ts";
+import { CrashWorks } from "./works.ts";
 
 export interface CrashOptions {
   readonly folder: string;
@@ -30,7 +30,7 @@ const workers = 6;
 export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
   const { folder, cycles, longest = 700, report } = options;
   const model = new Model();
-  const works = new Works(folder, model);
+  const works = new CrashWorks(folder, model);
   let server = await firstServer(folder);
   let done = 0;
   try {
@@ -74,7 +74,7 @@ export async function firstServer(folder: string): Promise<RpcServer> {
 }
 
 /** Does mixed work until the server has ended. */
-async function work(server: RpcServer, works: Works): Promise<void> {
+async function work(server: RpcServer, works: CrashWorks): Promise<void> {
   for (;;) {
     try {
       await works.any(server);

@@ -1,7 +1,7 @@
 /** Names of the items in the model, and how to read their values from a server. */
 import { createHash } from "node:crypto";
 import type { RpcServer } from "#test/support/rpc_server.ts";
-import type { Content, Model } from "./model.ts";
+import type { Model, StoredContent } from "./model.ts";
 
 export const pin = (cid: string) => `pin ${cid}`;
 export const file = (path: string) => `file ${path}`;
@@ -74,7 +74,7 @@ export async function damaged(server: RpcServer, model: Model): Promise<string[]
   return wrong;
 }
 
-async function unread(server: RpcServer, cid: string, content: Content): Promise<string[]> {
+async function unread(server: RpcServer, cid: string, content: StoredContent): Promise<string[]> {
   const response = await server.call(content.command, { arg: `${cid}${content.below ?? ""}`, timeout: "20s" });
   const body = Buffer.from(await response.arrayBuffer());
   if (response.ok && digest(body) === content.digest) return [];

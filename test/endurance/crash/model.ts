@@ -1,16 +1,16 @@
 /** A model of what must exist after a crash, derived from the acknowledged changes. */
 
 /** Undefined: the item does not exist. */
-export type Value = string | undefined;
+export type ItemValue = string | undefined;
 
 /** Stands for a value that only the response contains. */
 export const anything = "*";
 
 /** Values of items after a change. */
-export type Values = Readonly<Record<string, Value>>;
+export type Values = Readonly<Record<string, ItemValue>>;
 
 /** How to read stored content: the command, and the SHA-256 of its output. */
-export interface Content {
+export interface StoredContent {
   readonly command: string;
   /** Path below the CID. */
   readonly below?: string;
@@ -36,7 +36,7 @@ export interface ChangeOptions {
  */
 export class Window {
   readonly #values: ReadonlyMap<string, string>;
-  readonly #seen = new Map<string, Value[]>();
+  readonly #seen = new Map<string, ItemValue[]>();
 
   constructor(values: ReadonlyMap<string, string>) {
     this.#values = new Map(values);
@@ -63,7 +63,8 @@ export class Window {
   }
 }
 
-const matches = (found: Value, expected: Value) => found === expected || (expected === anything && found !== undefined);
+const matches = (found: ItemValue, expected: ItemValue) =>
+  found === expected || (expected === anything && found !== undefined);
 
 const shown = (values: Values) => JSON.stringify(values, (_, value) => value ?? null);
 
@@ -78,7 +79,7 @@ export class Model {
   /** Failures without an explanation. */
   readonly faults: string[] = [];
   /** Content that was stored so far, by CID. */
-  readonly contents = new Map<string, Content>();
+  readonly contents = new Map<string, StoredContent>();
   readonly #values = new Map<string, string>();
   readonly #changing = new Set<string>();
   readonly #users = new Map<string, number>();
@@ -92,7 +93,7 @@ export class Model {
   #collections = 0;
   #collecting = 0;
 
-  get(name: string): Value {
+  get(name: string): ItemValue {
     return this.#values.get(name);
   }
 

@@ -7,12 +7,12 @@ import { repoWorks } from "./works/repo.ts";
 import { storageWorks, unpin } from "./works/storage.ts";
 
 /** Rejects if the server has ended. */
-export type Work = (server: RpcServer) => Promise<unknown>;
+export type PieceOfWork = (server: RpcServer) => Promise<unknown>;
 
 /** Pieces of work with their relative frequencies. */
-export type Weighted = readonly (readonly [weight: number, work: Work])[];
+export type Weighted = readonly (readonly [weight: number, work: PieceOfWork])[];
 
-export interface Sent {
+export interface SentParts {
   readonly parts?: Readonly<Record<string, Uint8Array>>;
   /** Text that a successful response contains. */
   readonly text?: string;
@@ -26,7 +26,7 @@ const manyPins = 40;
 export const pick = <T>(values: readonly T[]): T | undefined => values[Math.floor(Math.random() * values.length)];
 
 /** Does work on a node, and records it in the model. */
-export class Works {
+export class CrashWorks {
   readonly model: Model;
   /** Folder of the server. It may contain files that the repo refers to. */
   readonly folder: string;
@@ -58,7 +58,7 @@ export class Works {
    * Resolves to a complete, successful response. Any other is a fault of the server, unless it
    * `mayFail`.
    */
-  async ask(server: RpcServer, command: string, query: Query, sent: Sent = {}): Promise<string | undefined> {
+  async ask(server: RpcServer, command: string, query: Query, sent: SentParts = {}): Promise<string | undefined> {
     const { parts, text = "", mayFail = false } = sent;
     const response = await server.call(command, query, parts);
     return this.judge(command, response, { text, mayFail });
@@ -67,7 +67,7 @@ export class Works {
   async judge(
     command: string,
     response: Response,
-    { text = "", mayFail = false }: Pick<Sent, "text" | "mayFail">,
+    { text = "", mayFail = false }: Pick<SentParts, "text" | "mayFail">,
   ): Promise<string | undefined> {
     const body = await response.text();
     if (response.ok && body.includes(text)) {
@@ -79,7 +79,7 @@ export class Works {
   }
 
   /** Resolves to whether the call succeeded. */
-  async does(...call: Parameters<Works["ask"]>): Promise<boolean> {
+  async does(...call: Parameters<CrashWorks["ask"]>): Promise<boolean> {
     return (await this.ask(...call)) !== undefined;
   }
 }

@@ -14,7 +14,7 @@ export interface ClientCall {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface Outcome {
+export interface ReceivedResponse {
   /** 0: no response. */
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
@@ -28,9 +28,9 @@ export interface Outcome {
 const PATIENCE_MS = 300_000;
 
 const nothing = { headers: {}, bytes: 0, start: "" } as const;
-const NONE: Outcome = { status: 0, end: "broken", ...nothing };
+const NONE: ReceivedResponse = { status: 0, end: "broken", ...nothing };
 
-export async function overHttp1(port: number, { path, headers = {}, enough }: ClientCall): Promise<Outcome> {
+export async function overHttp1(port: number, { path, headers = {}, enough }: ClientCall): Promise<ReceivedResponse> {
   const sent = request({
     port,
     host: "127.0.0.1",
@@ -63,7 +63,7 @@ export class Http2Client {
     this.#port = port;
   }
 
-  ask(call: ClientCall): Promise<Outcome> {
+  ask(call: ClientCall): Promise<ReceivedResponse> {
     if (this.#session === undefined || this.#session.closed || this.#session.destroyed) {
       this.#session = openSession(this.#port);
     }
@@ -85,7 +85,10 @@ function openSession(port: number): ClientHttp2Session {
   return session.on("error", () => undefined);
 }
 
-async function inSession(session: ClientHttp2Session, { path, headers = {}, enough }: ClientCall): Promise<Outcome> {
+async function inSession(
+  session: ClientHttp2Session,
+  { path, headers = {}, enough }: ClientCall,
+): Promise<ReceivedResponse> {
   const { host, ...others } = headers;
   const stream = session.request(
     { ":path": path, ...(host === undefined ? {} : { ":authority": host }), ...others },
@@ -112,7 +115,7 @@ async function taken(
   body: Readable,
   enough: number,
   isWhole: () => boolean,
-): Promise<Pick<Outcome, "bytes" | "end" | "start">> {
+): Promise<Pick<ReceivedResponse, "bytes" | "end" | "start">> {
   let bytes = 0;
   let start = "";
   try {

@@ -6,9 +6,9 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { type Attack, attacks } from "./attacks.ts";
-import { Http2Client, type Outcome, overHttp1, slowReader } from "./client.ts";
+import { Http2Client, overHttp1, type ReceivedResponse, slowReader } from "./client.ts";
 import type { ContentSize, Roots } from "./content.ts";
-import type { Instruction, Left, Ready, ServerMetrics } from "./server.ts";
+import type { Instruction, LeftPins, Ready, ServerMetrics } from "./server.ts";
 
 export interface HostileSettings {
   readonly content: ContentSize;
@@ -147,7 +147,7 @@ async function attackAll(
 /** Returns what is wrong with a response. */
 function faultsOf(
   { status, end, most }: Attack,
-  { status: got, end: ended, bytes, headers, start }: Outcome,
+  { status: got, end: ended, bytes, headers, start }: ReceivedResponse,
 ): string[] {
   const faults: string[] = [];
   if (!status.includes(got)) faults.push(`status ${got}: ${start.slice(0, 300)}`);
@@ -205,7 +205,7 @@ async function leftovers(server: Server, rest: ServerMetrics, roots: Roots): Pro
   const left: string[] = [];
   const { files } = await settledMetrics(server, rest.files);
   if (files > rest.files) left.push(`${files} open files, of ${rest.files}`);
-  const { pins } = await server.request<Left>({ ask: "left" });
+  const { pins } = await server.request<LeftPins>({ ask: "left" });
   const attacked = new Set(Object.values(roots));
   for (const pin of pins) if (attacked.has(pin)) left.push(`${pin} is pinned`);
   return left;

@@ -24,7 +24,7 @@ export interface ServerMetrics {
 }
 
 /** Pins that are left. Sent once nobody has the lock of the store. */
-export interface Left {
+export interface LeftPins {
   readonly pins: readonly string[];
 }
 
@@ -68,7 +68,7 @@ async function metrics(collect: boolean): Promise<ServerMetrics> {
   };
 }
 
-async function left(): Promise<Left> {
+async function left(): Promise<LeftPins> {
   const { lock } = (node as NodeModule).lowLevel;
   // Waits until nobody reads or adds.
   (await lock.acquireExclusive(undefined))();

@@ -3,12 +3,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { grow, type Step } from "./growth.ts";
+import { type GrowthStep, grow } from "./growth.ts";
 
 const skip = process.platform === "linux" ? false : "only Linux reports memory in /proc";
 const mebibyte = 2 ** 20;
 
-async function grown(entries: number): Promise<readonly Step[]> {
+async function grown(entries: number): Promise<readonly GrowthStep[]> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-growth-"));
   try {
     // By default, the heap grows to a multiple of the live data before it is collected, and its
@@ -25,9 +25,9 @@ test("directories and pins are added and listed completely in memory that does n
 }, async () => {
   const few = await grown(1000);
   const many = await grown(4000);
-  const names = (steps: readonly Step[]) => steps.map(({ name }) => name);
+  const names = (steps: readonly GrowthStep[]) => steps.map(({ name }) => name);
   assert.deepEqual(names(many), names(few));
-  const most = (steps: readonly Step[]) => Math.max(...steps.map(({ own }) => own));
+  const most = (steps: readonly GrowthStep[]) => Math.max(...steps.map(({ own }) => own));
   // With 3,000 more entries: less than 10 KiB for each, most of which is the difference between two
   // heaps.
   assert.ok(most(many) - most(few) < 30 * mebibyte, `${most(few) / mebibyte} MiB, then ${most(many) / mebibyte} MiB`);

@@ -9,7 +9,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 
-export interface Step {
+export interface GrowthStep {
   readonly name: string;
   readonly seconds: number;
   /** Maximum bytes of the process itself: heap, buffers and memory of libraries. */
@@ -26,7 +26,7 @@ export interface GrowthSettings {
   /** Flags for the server's Node. */
   readonly nodeFlags?: readonly string[];
   /** Called after each step. */
-  readonly report?: (step: Step) => void;
+  readonly report?: (step: GrowthStep) => void;
 }
 
 /** Milliseconds for which a lazy reader pauses. */
@@ -94,7 +94,7 @@ async function count(response: IncomingMessage, mark: string, lazy = false): Pro
 }
 
 /** Measures the memory of a process while a function runs. */
-async function watched<T>(pid: number, work: () => Promise<T>): Promise<readonly [T, Omit<Step, "name">]> {
+async function watched<T>(pid: number, work: () => Promise<T>): Promise<readonly [T, Omit<GrowthStep, "name">]> {
   let own = 0;
   let mapped = 0;
   const look = () => {
@@ -119,11 +119,11 @@ async function watched<T>(pid: number, work: () => Promise<T>): Promise<readonly
  * `/proc` reports memory.
  * @throws Error if a list has the wrong number of entries
  */
-export async function grow(settings: GrowthSettings): Promise<readonly Step[]> {
+export async function grow(settings: GrowthSettings): Promise<readonly GrowthStep[]> {
   const { folder, entries, nodeFlags = [], report = () => {} } = settings;
   await using server = await RpcServer.start({ folder, nodeFlags, env: apiOffline });
   const { url, pid } = server;
-  const steps: Step[] = [];
+  const steps: GrowthStep[] = [];
 
   async function step(name: string, expected: number, work: () => Promise<Counted>): Promise<string> {
     const [{ count: found, tail }, usage] = await watched(pid, work);

@@ -17,7 +17,7 @@ import { EMPTY_DIRECTORY, observe } from "./observe.ts";
 import { Pace } from "./pace.ts";
 import { Works } from "./works.ts";
 
-export interface ChurnOptions {
+export interface EngineChurnOptions {
   readonly folder: string;
   readonly store: StoreSettings;
   readonly seed: number;
@@ -57,7 +57,7 @@ const LEAK_RATE = 1;
  */
 const LET_GO_MS = 6000;
 
-export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
+export async function churnHosts(options: EngineChurnOptions): Promise<ChurnResult> {
   const { folder, store, seed, minutes, report, leaks = {} } = options;
   const random = new Random(seed);
   const history = new History();

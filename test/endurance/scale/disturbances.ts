@@ -27,7 +27,7 @@ const TRICKLE = 1024;
  * The engines of a store: PostgreSQL with a standby for which commits wait, and an S3 server behind
  * a proxy.
  */
-export class Engines implements AsyncDisposable {
+export class DisturbedEngines implements AsyncDisposable {
   readonly settings: StoreSettings;
   readonly #proxy: FaultyHttp;
   readonly #standby: Postgres;
@@ -42,13 +42,18 @@ export class Engines implements AsyncDisposable {
     this.#standby = standby;
   }
 
-  static async start(): Promise<Engines> {
+  static async start(): Promise<DisturbedEngines> {
     const { settings } = await sharedStore();
     const proxy = await FaultyHttp.start(settings.endpoint);
     const sql = await Postgres.start();
     const standby = await sql.standby({ synchronous: true });
     const url = `postgres://postgres@127.0.0.1:${sql.port},127.0.0.1:${standby.port}/postgres?schema=scale`;
-    return new Engines({ ...settings, endpoint: proxy.endpoint, sql: url, grace: GRACE_SECONDS }, proxy, sql, standby);
+    return new DisturbedEngines(
+      { ...settings, endpoint: proxy.endpoint, sql: url, grace: GRACE_SECONDS },
+      proxy,
+      sql,
+      standby,
+    );
   }
 
   /** This disturbance does not end: a lost primary does not come back. */

@@ -4,15 +4,15 @@
  */
 
 /** Undefined: the item does not exist. */
-export type Value = string | undefined;
+export type HistoryValue = string | undefined;
 
 /** Outcome of a change. `none`: the response was that there is nothing to change. */
-export type Outcome = "done" | "none" | "unknown";
+export type ChangeOutcome = "done" | "none" | "unknown";
 
 interface Change {
-  readonly value: Value;
+  readonly value: HistoryValue;
   /** Value of the item for a moment during the change. */
-  readonly way: Value;
+  readonly way: HistoryValue;
   readonly begin: number;
   /**
    * Infinity during the change, and forever if its response never arrived: it may have happened or
@@ -48,9 +48,9 @@ export class History {
   async change(
     host: string,
     item: string,
-    value: Value,
-    run: () => Promise<Outcome>,
-    way: Value = value,
+    value: HistoryValue,
+    run: () => Promise<ChangeOutcome>,
+    way: HistoryValue = value,
   ): Promise<void> {
     const begin = this.#note(item, `${host} begins to set ${shown(value)}`);
     const change: Change = { value, way, begin, end: Infinity };
@@ -64,14 +64,14 @@ export class History {
   }
 
   /** Records a change of an item that only the response names: nobody else could know it before. */
-  changed(host: string, item: string, value: Value): void {
+  changed(host: string, item: string, value: HistoryValue): void {
     const at = this.#note(item, `${host} has set ${shown(value)}`);
     this.#changes(item).push({ value, way: value, begin: at, end: at });
     this.acknowledged += 1;
   }
 
   /** Runs a read and checks its result. */
-  async read(host: string, item: string, run: () => Promise<Value>): Promise<Value> {
+  async read(host: string, item: string, run: () => Promise<HistoryValue>): Promise<HistoryValue> {
     const read = this.reading(host);
     const value = await run();
     read(item, value);
@@ -82,7 +82,7 @@ export class History {
    * Begins a read of many items. The returned function has to be called for each item that it found
    * or did not find.
    */
-  reading(host: string): (item: string, value: Value) => void {
+  reading(host: string): (item: string, value: HistoryValue) => void {
     const begin = this.#tick();
     return (item, value) => {
       const end = this.#note(item, `${host} reads ${shown(value)}, called at ${begin}`);
@@ -97,7 +97,7 @@ export class History {
   }
 
   /** Returns whether a read from `begin` to `end` may have found this value. */
-  mayHold(item: string, value: Value, begin = this.#tick(), end = this.#now): boolean {
+  mayHold(item: string, value: HistoryValue, begin = this.#tick(), end = this.#now): boolean {
     const changes = this.#changes(item);
     return changes.some((change) => {
       if (change.begin > end) return false;
@@ -137,4 +137,4 @@ export class History {
   }
 }
 
-const shown = (value: Value) => value ?? "nothing";
+const shown = (value: HistoryValue) => value ?? "nothing";

@@ -16,7 +16,7 @@ import { parseArgs } from "node:util";
 import { noSharedStore } from "#test/support/engines/shared_store.ts";
 import { Random } from "../fuzz/random.ts";
 import { churnHosts } from "./churn.ts";
-import { Engines } from "./disturbances.ts";
+import { DisturbedEngines } from "./disturbances.ts";
 import { LEAK_METRICS, type Leak } from "./leaks/plant.ts";
 import { scaleCycles } from "./scale.ts";
 
@@ -76,7 +76,7 @@ try {
 
 /** Resolves to what was wrong. */
 async function killed(): Promise<readonly string[]> {
-  await using engines = await Engines.start();
+  await using engines = await DisturbedEngines.start();
   const random = new Random(seed + 1);
   const disturb = (cycle: number) => {
     if (values.kills || cycle % CYCLES_PER_FAULT !== 0) return undefined;
@@ -100,7 +100,7 @@ async function killed(): Promise<readonly string[]> {
 
 /** Resolves to what was wrong, and what grew. */
 async function churned(minutes: number): Promise<readonly string[]> {
-  await using engines = await Engines.start();
+  await using engines = await DisturbedEngines.start();
   const { settings: store } = engines;
   const next = (random: Random) => engines.next(random);
   const hosts = Number(values.hosts);

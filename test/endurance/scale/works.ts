@@ -1,7 +1,7 @@
 /** The calls to hosts of one store at the same time, and their effect on the history. */
 import type { Query, RpcServer } from "#test/support/rpc_server.ts";
 import type { Random } from "../fuzz/random.ts";
-import type { History, Value } from "./history.ts";
+import type { History, HistoryValue } from "./history.ts";
 import type { Pace } from "./pace.ts";
 
 /** A host that may have ended: then its calls reject. */
@@ -35,7 +35,7 @@ export interface WorksOptions {
 /** A change, see `History.change`. */
 interface Wanted {
   readonly item: string;
-  readonly value: Value;
+  readonly value: HistoryValue;
   readonly way?: string;
   readonly source?: string;
 }

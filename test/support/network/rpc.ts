@@ -1,7 +1,7 @@
 /** Drives a node of any implementation through its RPC API. */
 import { createHash } from "node:crypto";
 
-export type Query = Readonly<Record<string, string | readonly string[]>>;
+export type RpcQuery = Readonly<Record<string, string | readonly string[]>>;
 
 /** Contents of files by name. A name with slashes makes directories. */
 export type Files = Readonly<Record<string, readonly Uint8Array[]>>;
@@ -65,7 +65,7 @@ export class Rpc {
   }
 
   /** @throws Error with the text of a failure */
-  post(command: string, query: Query = {}, more: { readonly body?: FormData; readonly signal?: AbortSignal } = {}) {
+  post(command: string, query: RpcQuery = {}, more: { readonly body?: FormData; readonly signal?: AbortSignal } = {}) {
     return post(this.#api, command, query, more);
   }
 
@@ -73,19 +73,19 @@ export class Rpc {
    * Returns all values of a response.
    * @throws Error with the text of a failure
    */
-  async all<T = Record<string, unknown>>(command: string, query?: Query, body?: FormData): Promise<readonly T[]> {
+  async all<T = Record<string, unknown>>(command: string, query?: RpcQuery, body?: FormData): Promise<readonly T[]> {
     return values<T>(await this.post(command, query, body === undefined ? {} : { body }));
   }
 
   /** Returns the only value, or the last one. */
-  async one<T = Record<string, unknown>>(command: string, query?: Query, body?: FormData): Promise<T> {
+  async one<T = Record<string, unknown>>(command: string, query?: RpcQuery, body?: FormData): Promise<T> {
     const last = (await this.all<T>(command, query, body)).at(-1);
     if (last === undefined) throw new Error(`${this.name} returned nothing for ${command}`);
     return last;
   }
 
   /** @returns the CID of the last value; for a tree, that of its root */
-  async add(files: Files, query: Query = {}): Promise<string> {
+  async add(files: Files, query: RpcQuery = {}): Promise<string> {
     const body = new FormData();
     for (const [name, pieces] of Object.entries(files)) {
       body.append("file", new Blob(pieces as Uint8Array<ArrayBuffer>[]), encodeURIComponent(name));
@@ -104,7 +104,7 @@ export class Rpc {
 async function post(
   api: string,
   command: string,
-  query: Query = {},
+  query: RpcQuery = {},
   { body, signal }: { readonly body?: FormData; readonly signal?: AbortSignal } = {},
 ): Promise<Response> {
   const pairs = Object.entries(query).flatMap(([name, given]) =>

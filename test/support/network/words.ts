@@ -7,7 +7,7 @@ import { Readable } from "node:stream";
 import { base58btc } from "multiformats/bases/base58";
 import { keystream } from "#test/support/content.ts";
 import { type Report, untilRight } from "./report.ts";
-import type { Query, Rpc } from "./rpc.ts";
+import type { Rpc, RpcQuery } from "./rpc.ts";
 
 /** How the RPC API writes texts: as in version 0.9.0, or with a multibase prefix. */
 export type Wire = "plain" | "multibase";
@@ -120,7 +120,13 @@ async function subscribed(node: Rpc, wire: Wire, topic: string, signal: AbortSig
 /**
  * Resolves a name of `from` on `to`, and again after it was changed. `options`: of `name/publish`.
  */
-export async function namesCross(report: Report, from: Rpc, to: Rpc, seed: number, options: Query = {}): Promise<void> {
+export async function namesCross(
+  report: Report,
+  from: Rpc,
+  to: Rpc,
+  seed: number,
+  options: RpcQuery = {},
+): Promise<void> {
   const { key, name } = await named(from, `${to.name}-${seed}`);
   for (const change of [0, 1]) {
     const path = await published(from, key, seed + change, options);
@@ -166,7 +172,7 @@ export async function named(from: Rpc, what: string): Promise<{ readonly key: st
  * Publishes new content under a name.
  * @returns the path that the name now resolves to
  */
-export async function published(from: Rpc, key: string, seed: number, options: Query = {}): Promise<string> {
+export async function published(from: Rpc, key: string, seed: number, options: RpcQuery = {}): Promise<string> {
   const path = `/ipfs/${await from.add({ file: [...keystream(500, seed)] })}`;
   await from.one("name/publish", { arg: path, key, lifetime: "1h", ...options });
   return path;

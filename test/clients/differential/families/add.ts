@@ -1,7 +1,15 @@
 /** Calls of `add` whose bodies name files and directories in all forms that clients use. */
 import type { SentPart } from "#test/unit/modules/mod_http_api/support.ts";
-import { type Call, type CallResponse, type Compared, type Family, type Level, messageIn, single } from "../family.ts";
-import type { Random } from "../random.ts";
+import {
+  type CallResponse,
+  type CaseCall,
+  type Compared,
+  type Family,
+  type Level,
+  messageIn,
+  single,
+} from "../family.ts";
+import type { CaseRandom } from "../random.ts";
 
 /** Undefined makes a part without the parameter. */
 const names = [
@@ -128,7 +136,7 @@ const randomNames = [
 ];
 const randomOptions = ["wrap-with-directory", "cid-version", "quieter", "trickle", "only-hash", "silent"];
 
-function randomCall(random: Random): Call {
+function randomCall(random: CaseRandom): CaseCall {
   const parts: SentPart[] = [];
   for (let left = random.int(1, 5); left > 0; left -= 1) {
     const make = random.pick([directory, symlink, (name: string) => file(name, `hello ${parts.length % 3}`), file]);

@@ -1,15 +1,15 @@
 /** Stores, reads and removes blocks of random bytes with random codecs and hash functions. */
 import {
-  type Call,
   type CallResponse,
   type Case,
+  type CaseCall,
   type Compared,
   comparedByDefault,
   type Family,
   type Level,
 } from "../family.ts";
 import { fieldOf, flags, upload } from "../made.ts";
-import type { Random } from "../random.ts";
+import type { CaseRandom } from "../random.ts";
 
 const LENGTH = 6;
 const RAW = "bafkqaaa";
@@ -61,7 +61,7 @@ const contents = [
   "x".repeat(300),
 ];
 
-function put(random: Random, level: Level): Call {
+function put(random: CaseRandom, level: Level): CaseCall {
   const options = [
     ...random.some(0.5, [random.pick(codecs[level])]),
     ...random.some(0.4, [`mhtype=${random.pick(hashes)}`]),
@@ -70,7 +70,7 @@ function put(random: Random, level: Level): Call {
   return { path: `block/put?${options.join("&")}`, parts: [upload(Buffer.from(random.pick(contents), "latin1"))] };
 }
 
-function* sequence(random: Random, level: Level): Case {
+function* sequence(random: CaseRandom, level: Level): Case {
   const known = [RAW, ABSENT, "bogus", `/ipfs/${RAW}`];
   for (let left = LENGTH; left > 0; left -= 1) {
     const name = random.pick(["put", "put", "put", "get", "stat", "rm"]);

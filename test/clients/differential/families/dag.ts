@@ -4,16 +4,16 @@
  */
 import { createHash } from "node:crypto";
 import {
-  type Call,
   type CallResponse,
   type Case,
+  type CaseCall,
   type Compared,
   comparedByDefault,
   type Family,
   type Level,
 } from "../family.ts";
 import { flags, upload } from "../made.ts";
-import type { Random } from "../random.ts";
+import type { CaseRandom } from "../random.ts";
 
 const LENGTH = 7;
 const EMPTY = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
@@ -38,7 +38,7 @@ const scalars = [
   "{}",
 ];
 
-function value(random: Random, known: readonly string[], depth = 0): string {
+function value(random: CaseRandom, known: readonly string[], depth = 0): string {
   if (depth > 2 || random.chance(0.5)) {
     if (random.chance(0.3)) return `{"/":"${random.pick(known)}"}`;
     if (random.chance(0.1))
@@ -96,7 +96,7 @@ const options: Readonly<Record<Level, readonly string[]>> = {
 };
 const output = ["dag-json", "dag-cbor", "json", "cbor", "raw", "dag-pb", "x"].map((codec) => `output-codec=${codec}`);
 
-function put(random: Random, level: Level, known: readonly string[]): Call {
+function put(random: CaseRandom, level: Level, known: readonly string[]): CaseCall {
   const content = random.chance(0.2) ? Buffer.from(random.pick(broken), "latin1") : value(random, known);
   const chosen = [
     ...random.some(0.5, [random.pick(options[level])]),
@@ -112,7 +112,7 @@ function cidIn({ response: text }: Compared): string | undefined {
   return /^200 \{"Cid":\{"\/":"(\w+)"\}\}/.exec(text)?.[1];
 }
 
-function* sequence(random: Random, level: Level): Case {
+function* sequence(random: CaseRandom, level: Level): Case {
   const known = [EMPTY, ABSENT, "bafkqaaa"];
   const path = () => {
     const root = random.pick([...known.slice(3), ...known.slice(3), ...known]);
@@ -132,7 +132,7 @@ function* sequence(random: Random, level: Level): Case {
   }
 }
 
-const isPut = ({ path }: Call) => path.startsWith("dag/put");
+const isPut = ({ path }: CaseCall) => path.startsWith("dag/put");
 
 function compare(response: CallResponse): Compared {
   const { status, body, late } = response;

@@ -4,16 +4,16 @@
  */
 import { posix } from "node:path";
 import {
-  type Call,
   type CallResponse,
   type Case,
+  type CaseCall,
+  type CaseStep,
   type Compared,
   comparedByDefault,
   type Family,
   type Level,
-  type Step,
 } from "../family.ts";
-import type { Random } from "../random.ts";
+import type { CaseRandom } from "../random.ts";
 
 const EMPTY = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const HELLO = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
@@ -24,7 +24,7 @@ const contents = ["", "x".repeat(10), "hello", "y".repeat(300)];
 
 const add = (content: string) => [{ filename: "f", type: "application/octet-stream", content }];
 
-type Maker = (random: Random, path: () => string, options: (...words: readonly string[]) => string) => Call;
+type Maker = (random: CaseRandom, path: () => string, options: (...words: readonly string[]) => string) => CaseCall;
 
 /** Returns a function that makes a call with one path. */
 const at =
@@ -33,7 +33,7 @@ const at =
 
 /** Options that go-ipfs 0.9 does not have begin with a plus. */
 const optionsFor =
-  (random: Random, level: Level) =>
+  (random: CaseRandom, level: Level) =>
   (...words: readonly string[]): string => {
     const known = words.filter((word) => level !== "0.9" || !word.startsWith("+"));
     return random
@@ -77,7 +77,7 @@ const chmod: Maker = (random, path) => ({
 const common = [mkdir, mkdir, write, write, write, cp, cp, mv, rm, stat, ls, read, chcid, flush];
 const makers: Readonly<Record<Level, readonly Maker[]>> = { "0.9": common, "0.43": [...common, chmod] };
 
-function* sequence(random: Random, level: Level, number: number): Case {
+function* sequence(random: CaseRandom, level: Level, number: number): Case {
   const root = `/s${number}`;
   const path = () => encodeURIComponent(root + random.pick(["/", "/", "/", "//"]) + random.pick(names));
   yield { path: `files/mkdir?arg=${root}` };
@@ -97,10 +97,10 @@ function compare(response: CallResponse): Compared {
   return { response: text.replace(left, '"$1":0'), refusal };
 }
 
-const argumentsOf = ({ path }: Call) => new URLSearchParams(path.slice(path.indexOf("?"))).getAll("arg");
+const argumentsOf = ({ path }: CaseCall) => new URLSearchParams(path.slice(path.indexOf("?"))).getAll("arg");
 
 /** Returns whether a directory was moved to its own path or below it, or a file to its own path. */
-function isMoveToItself({ call, ours }: Step): boolean {
+function isMoveToItself({ call, ours }: CaseStep): boolean {
   if (!call.path.startsWith("files/mv?")) return false;
   if (ours.refusal?.includes("to a subdirectory of itself")) return true;
   const [from = "", to = ""] = argumentsOf(call);
@@ -108,13 +108,13 @@ function isMoveToItself({ call, ours }: Step): boolean {
   return posix.resolve(from) === moved && ours.refusal === undefined;
 }
 
-const isWritten = ({ call, ours }: Step): boolean =>
+const isWritten = ({ call, ours }: CaseStep): boolean =>
   /^files\/write\?(?!.*truncate=true)/.test(call.path) && ours.refusal === undefined;
-const isCopy = ({ call, ours }: Step): boolean =>
+const isCopy = ({ call, ours }: CaseStep): boolean =>
   call.path.startsWith("files/cp?") && call.path.includes(HELLO) && ours.refusal === undefined;
 
 /** Returns whether there are steps of these kinds, one after the other. */
-function isInOrder(steps: readonly Step[], ...kinds: readonly ((step: Step) => boolean)[]): boolean {
+function isInOrder(steps: readonly CaseStep[], ...kinds: readonly ((step: CaseStep) => boolean)[]): boolean {
   let at = 0;
   for (const step of steps) if (kinds[at]?.(step)) at += 1;
   return at === kinds.length;

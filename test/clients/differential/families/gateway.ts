@@ -1,9 +1,9 @@
 /** Requests to the gateway with roots, paths, forms, ranges, conditions and hosts. */
 import { createHash } from "node:crypto";
 import type { SentPart } from "#test/unit/modules/mod_http_api/support.ts";
-import type { CallResponse, Case, Compared, Difference, Explanation, Family } from "../family.ts";
+import type { CallResponse, Case, CaseDifference, Compared, Family, IntendedDifference } from "../family.ts";
 import { upload } from "../made.ts";
-import type { Random } from "../random.ts";
+import type { CaseRandom } from "../random.ts";
 
 const folder = (filename: string): SentPart => ({ filename, type: "application/x-directory", content: "" });
 const file = (filename: string, content: string | Buffer): SentPart => ({ ...upload(content), filename });
@@ -156,7 +156,7 @@ const accepts = [
 ];
 const ranges = ["bytes=0-9", "bytes=5-", "bytes=-5", "bytes=0-0,2-3", "bytes=999999999-", "bytes=0-9999999"];
 
-function* request(random: Random): Case {
+function* request(random: CaseRandom): Case {
   const name = random.pick(Object.keys(roots) as (keyof typeof roots)[]);
   const root = roots[name];
   let below = random.pick(paths);
@@ -222,10 +222,10 @@ const unescaped = (address: string): string => {
 };
 
 const statusOf = ({ response: text }: Compared) => Number.parseInt(text, 10);
-const lastOf = ({ call }: Difference) => call;
-const headersOf = (difference: Difference) => lastOf(difference).gateway?.headers ?? {};
+const lastOf = ({ call }: CaseDifference) => call;
+const headersOf = (difference: CaseDifference) => lastOf(difference).gateway?.headers ?? {};
 
-const explained: readonly Explanation[] = [
+const explained: readonly IntendedDifference[] = [
   {
     reason: "the parts of several ranges are all sent: the reference sends the first",
     applies: (difference) => statusOf(difference.ours) === 206 && headersOf(difference).range?.includes(",") === true,

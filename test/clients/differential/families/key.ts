@@ -2,7 +2,7 @@
 import type { CallResponse, Case, Compared, Family, Level } from "../family.ts";
 import { comparedByDefault } from "../family.ts";
 import { flags, upload } from "../made.ts";
-import type { Random } from "../random.ts";
+import type { CaseRandom } from "../random.ts";
 
 const LENGTH = 8;
 /** A private Ed25519 key as a protobuf. It comes from a public test vector, so it is no secret. */
@@ -11,7 +11,7 @@ const KNOWN = Buffer.from(
   "hex",
 );
 
-function* sequence(random: Random, level: Level, at: number): Case {
+function* sequence(random: CaseRandom, level: Level, at: number): Case {
   const names = [`k${at}`, `l${at}`, `m ${at}`, `é${at}`, "self", "", ".", `a/b${at}`, `-${at}`, `missing${at}`];
   const name = () => encodeURIComponent(random.pick([...names.slice(0, 4), ...names]));
   const base = ["ipns-base=b58mh", "ipns-base=base36", "ipns-base=base32", "ipns-base=b", "ipns-base=x"];

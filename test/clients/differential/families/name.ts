@@ -1,7 +1,7 @@
 /** Publishes names under a known key, resolves them and publishes them again, without a network. */
 import type { Case, Family, Level } from "../family.ts";
 import { flags, upload } from "../made.ts";
-import type { Random } from "../random.ts";
+import type { CaseRandom } from "../random.ts";
 
 const LENGTH = 7;
 /** A private Ed25519 key as a protobuf. It comes from a public test vector, so it is no secret. */
@@ -16,7 +16,7 @@ const FORMS = [
 ];
 const EMPTY = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
-function* sequence(random: Random, level: Level): Case {
+function* sequence(random: CaseRandom, level: Level): Case {
   const paths = [`/ipfs/${EMPTY}`, EMPTY, "bafkqaaa", `/ipfs/${EMPTY}/x`, "bogus", "", `/ipfs/bafkqaaa`];
   const lifetimes = ["lifetime=1h", "lifetime=1", "lifetime=x", "lifetime=-1h", "ttl=1m", "ttl=x", "ttl=0s", "ttl=48h"];
   const later =

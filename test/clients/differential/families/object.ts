@@ -2,7 +2,7 @@
 import type { CallResponse, Case, Compared, Family, Level } from "../family.ts";
 import { comparedByDefault } from "../family.ts";
 import { fieldOf, flags, upload } from "../made.ts";
-import type { Random } from "../random.ts";
+import type { CaseRandom } from "../random.ts";
 
 const LENGTH = 7;
 const EMPTY = "QmdfTbBqBPQ7VNxZEYEj14VmRuZBkqFbiwReogJgS1zR1n";
@@ -21,7 +21,7 @@ const bodies = [
   "",
 ];
 
-function* sequence(random: Random, level: Level): Case {
+function* sequence(random: CaseRandom, level: Level): Case {
   const known = [EMPTY, DIRECTORY];
   const root = () => random.pick([...known, ...known, ABSENT, "bogus", `/ipfs/${known[0]}`, `${known.at(-1)}/a`]);
   const name = () => encodeURIComponent(random.pick(names));

@@ -2,14 +2,14 @@
 import type { CallResponse, Case, Compared, Family, Level } from "../family.ts";
 import { comparedByDefault } from "../family.ts";
 import { flags, upload } from "../made.ts";
-import type { Random } from "../random.ts";
+import type { CaseRandom } from "../random.ts";
 
 const LENGTH = 10;
 const ABSENT = "QmXe7gvqFfynvyYqMwq6Xi7U2AYBtB8WSUS812vJTtPYwD";
 
 const part = (filename: string, type: string, content = "") => ({ ...upload(content), filename, type });
 
-function* sequence(random: Random, level: Level, at: number): Case {
+function* sequence(random: CaseRandom, level: Level, at: number): Case {
   const parts = [
     part("d", "application/x-directory"),
     part("d/a", "application/octet-stream", `a ${at}`),

@@ -2,7 +2,7 @@
 
 import { digest, directory, file, pinsAmong } from "#test/endurance/crash/items.ts";
 import type { Model, Values } from "#test/endurance/crash/model.ts";
-import { pick, type Weighted, type Works } from "#test/endurance/crash/works.ts";
+import { type CrashWorks, pick, type Weighted } from "#test/endurance/crash/works.ts";
 import type { RpcServer } from "#test/support/rpc_server.ts";
 import { noise } from "./storage.ts";
 
@@ -32,12 +32,12 @@ const files = (model: Model) =>
     .map((name) => name.slice(file("").length));
 
 class Namespace {
-  readonly #works: Works;
+  readonly #works: CrashWorks;
   readonly #model: Model;
   /** Bytes of files that were written here, by digest. */
   readonly #bodies = new Map<string, Buffer>();
 
-  constructor(works: Works) {
+  constructor(works: CrashWorks) {
     this.#works = works;
     this.#model = works.model;
   }
@@ -178,7 +178,7 @@ const pair = (from: string, to: string) =>
     ["arg", to],
   ] as const;
 
-export function namespaceWorks(works: Works): Weighted {
+export function namespaceWorks(works: CrashWorks): Weighted {
   const namespace = new Namespace(works);
   return [
     [14, (server) => namespace.write(server)],

@@ -7,8 +7,8 @@ import { encode as encodeCbor } from "@ipld/dag-cbor";
 import { CID } from "multiformats/cid";
 import { create } from "multiformats/hashes/digest";
 import { digest, pin, pinsAmong } from "#test/endurance/crash/items.ts";
-import type { Content } from "#test/endurance/crash/model.ts";
-import { pick, type Weighted, type Works } from "#test/endurance/crash/works.ts";
+import type { StoredContent } from "#test/endurance/crash/model.ts";
+import { type CrashWorks, pick, type Weighted } from "#test/endurance/crash/works.ts";
 import type { RpcServer } from "#test/support/rpc_server.ts";
 import { packed } from "#test/support/tar.ts";
 
@@ -31,20 +31,28 @@ function made(codec: number, bytes: Uint8Array): Made {
 }
 
 /** Describes how to read a single block. */
-const blockOf = (cid: CID): Content => ({
+const blockOf = (cid: CID): StoredContent => ({
   command: "block/get",
   digest: Buffer.from(cid.multihash.digest).toString("hex"),
 });
 
 /** Stores content that is pinned. */
-async function keep({ model }: Works, cid: string, content: Content, run: () => Promise<boolean>): Promise<void> {
+async function keep(
+  { model }: CrashWorks,
+  cid: string,
+  content: StoredContent,
+  run: () => Promise<boolean>,
+): Promise<void> {
   if (!model.isFree(pin(cid))) return;
   model.contents.set(cid, content);
   await model.change({ [pin(cid)]: "recursive" }, run);
 }
 
 /** Stores content that is not pinned. */
-async function leave({ model }: Works, run: () => Promise<readonly [CID, Content] | undefined>): Promise<void> {
+async function leave(
+  { model }: CrashWorks,
+  run: () => Promise<readonly [CID, StoredContent] | undefined>,
+): Promise<void> {
   await model.storing(async () => {
     const [cid, content] = (await run()) ?? [];
     if (cid === undefined || content === undefined) return undefined;
@@ -55,7 +63,7 @@ async function leave({ model }: Works, run: () => Promise<readonly [CID, Content
 
 const hashIn = (text: string): string => (JSON.parse(text) as { readonly Hash: string }).Hash;
 
-async function add(works: Works, server: RpcServer): Promise<void> {
+async function add(works: CrashWorks, server: RpcServer): Promise<void> {
   const content = noise(1_000_000);
   const parts = { file: content };
   const hashed = await works.ask(server, "add", { "only-hash": "true" }, { parts });
@@ -67,7 +75,7 @@ async function add(works: Works, server: RpcServer): Promise<void> {
 }
 
 /** Adds a reference to a file outside of the repo. */
-async function addReference(works: Works, server: RpcServer): Promise<void> {
+async function addReference(works: CrashWorks, server: RpcServer): Promise<void> {
   const content = noise(600_000);
   const query = { "raw-leaves": "true", "only-hash": "true" };
   const hashed = await works.ask(server, "add", query, { parts: { file: content } });
@@ -86,7 +94,7 @@ async function addReference(works: Works, server: RpcServer): Promise<void> {
   });
 }
 
-export async function unpin(works: Works, server: RpcServer): Promise<void> {
+export async function unpin(works: CrashWorks, server: RpcServer): Promise<void> {
   const { model } = works;
   const cid = pick(pinsAmong(model).filter((cid) => model.contents.has(cid) && model.isFree(pin(cid))));
   if (cid === undefined) return;
@@ -97,7 +105,7 @@ export async function unpin(works: Works, server: RpcServer): Promise<void> {
 }
 
 /** Content without a pin may be collected at any moment. */
-async function repin(works: Works, server: RpcServer): Promise<void> {
+async function repin(works: CrashWorks, server: RpcServer): Promise<void> {
   const { model } = works;
   const cid = pick(model.loose().filter((cid) => model.isFree(pin(cid)) && model.get(pin(cid)) === undefined));
   if (cid === undefined) return;
@@ -106,12 +114,12 @@ async function repin(works: Works, server: RpcServer): Promise<void> {
   );
 }
 
-const collect = (works: Works, server: RpcServer): Promise<void> =>
+const collect = (works: CrashWorks, server: RpcServer): Promise<void> =>
   works.model.collecting(async () => {
     await works.ask(server, "repo/gc", {});
   });
 
-async function putBlock(works: Works, server: RpcServer): Promise<void> {
+async function putBlock(works: CrashWorks, server: RpcServer): Promise<void> {
   const { cid, bytes } = made(raw, noise(20_000));
   await leave(works, async () => {
     const parts = { data: bytes };
@@ -120,7 +128,7 @@ async function putBlock(works: Works, server: RpcServer): Promise<void> {
   });
 }
 
-async function putNode(works: Works, server: RpcServer): Promise<void> {
+async function putNode(works: CrashWorks, server: RpcServer): Promise<void> {
   const { cid, bytes } = made(dagCbor, encodeCbor({ some: noise(2000) }));
   await keep(works, cid.toString(), blockOf(cid), () => {
     const query = { format: "cbor", "input-enc": "raw", pin: "true" };
@@ -128,7 +136,7 @@ async function putNode(works: Works, server: RpcServer): Promise<void> {
   });
 }
 
-async function importArchive(works: Works, server: RpcServer): Promise<void> {
+async function importArchive(works: CrashWorks, server: RpcServer): Promise<void> {
   const leaves = Array.from({ length: Math.ceil(Math.random() * 40) }, () =>
     made(raw, Buffer.concat([randomBytes(8), noise(20_000)])),
   );
@@ -145,7 +153,7 @@ async function importArchive(works: Works, server: RpcServer): Promise<void> {
 }
 
 /** Adds a link to an object. The result is not pinned. */
-function patching(works: Works): (server: RpcServer) => Promise<void> {
+function patching(works: CrashWorks): (server: RpcServer) => Promise<void> {
   let root = emptyFolder;
   return (server) =>
     leave(works, async () => {
@@ -162,7 +170,7 @@ function patching(works: Works): (server: RpcServer) => Promise<void> {
     });
 }
 
-async function addTar(works: Works, server: RpcServer): Promise<void> {
+async function addTar(works: CrashWorks, server: RpcServer): Promise<void> {
   const body = noise(100_000).toString("hex");
   const archive = await packed([
     { name: "folder/", type: "directory" },
@@ -176,7 +184,7 @@ async function addTar(works: Works, server: RpcServer): Promise<void> {
   });
 }
 
-export const storageWorks = (works: Works): Weighted => [
+export const storageWorks = (works: CrashWorks): Weighted => [
   [14, (server) => add(works, server)],
   [6, (server) => addReference(works, server)],
   [6, (server) => unpin(works, server)],

@@ -3,13 +3,13 @@
  * reader.
  */
 import { longestTurn, MAX_TURN_MS, slowdown } from "./meter.ts";
-import type { Target } from "./target.ts";
+import type { InputTarget } from "./target.ts";
 import { messageTargets } from "./targets/messages.ts";
 import { nodeTargets } from "./targets/nodes.ts";
 import { requestTargets } from "./targets/requests.ts";
 import { textTargets } from "./targets/texts.ts";
 
-export const targets: readonly Target[] = [...textTargets, ...nodeTargets, ...messageTargets, ...requestTargets];
+export const targets: readonly InputTarget[] = [...textTargets, ...nodeTargets, ...messageTargets, ...requestTargets];
 
 export interface Turn {
   readonly target: string;
@@ -34,7 +34,7 @@ const RUNS = 5;
  * Returns the worst input of a target. Its size grows from 10 KB to the limit of the interface,
  * until it takes more than `bound`.
  */
-export async function worstOf(target: Target, bound = MAX_TURN_MS): Promise<Turn> {
+export async function worstOf(target: InputTarget, bound = MAX_TURN_MS): Promise<Turn> {
   let worst: Turn = { target: target.name, shape: "", size: 0, ms: 0, slowdown: 1, atOnce: target.atOnce };
   for (const shape of target.shapes) {
     for (let size = Math.min(FIRST_SIZE, target.most); ; size = Math.min(size * GROWTH, target.most)) {
@@ -57,7 +57,7 @@ const MAX_RATIO = 24;
  * Returns inputs whose time grows faster than their size: it compares an input with one of eight
  * times the size. The margins are wide, because the machine may be busy with other work.
  */
-export async function steepOf(target: Target): Promise<string[]> {
+export async function steepOf(target: InputTarget): Promise<string[]> {
   const found: string[] = [];
   const large = Math.min(LARGE, target.most);
   for (const shape of target.shapes) {

@@ -1,5 +1,5 @@
 /** A reader of external input, with hostile inputs of any size. */
-export interface Target {
+export interface InputTarget {
   readonly name: string;
   /** Maximum size of an input in bytes. */
   readonly most: number;
@@ -23,7 +23,7 @@ export function target<T>(
   inputs: Readonly<Record<string, Make<T>>>,
   read: (input: T) => unknown,
   atOnce?: string,
-): Target {
+): InputTarget {
   const make = (shape: string, size: number) => (inputs[shape] as Make<T>)(size);
   return {
     name,

@@ -12,7 +12,7 @@ export interface NodeResponse {
 }
 
 /** A name may occur more than once. */
-export type Query = readonly (readonly [name: string, value: string])[];
+export type FuzzQuery = readonly (readonly [name: string, value: string])[];
 
 export interface Body {
   readonly type: string;
@@ -22,7 +22,7 @@ export interface Body {
 /** Timeout of a call in milliseconds: all calls are small. */
 const patience = 20_000;
 
-export class Client implements Disposable {
+export class FuzzClient implements Disposable {
   readonly #port: number;
   readonly #agent = new Agent({ keepAlive: true });
 
@@ -31,7 +31,7 @@ export class Client implements Disposable {
   }
 
   /** @throws Error for a response that no call may get */
-  async call(command: string, query: Query | string = [], body?: Body): Promise<NodeResponse> {
+  async call(command: string, query: FuzzQuery | string = [], body?: Body): Promise<NodeResponse> {
     const text =
       typeof query === "string" ? query : query.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
     const response = await this.#ask(`/api/v0/${command}?${text}`, body);

@@ -8,7 +8,7 @@ import type { FuzzOptions, WorstTurn } from "#test/endurance/fuzz/fuzz.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { bytesInUse, expectGrowthBelow } from "#test/unit/modules/mod_http_api/faults/lab.ts";
-import { Client } from "./client.ts";
+import { FuzzClient } from "./client.ts";
 import { kinds } from "./kinds.ts";
 
 export interface NodeFuzzSummary {
@@ -50,7 +50,7 @@ export async function fuzzNode({
   let worst: WorstTurn = { ms: 0, during: "in no round" };
   let logged = 0;
   try {
-    using client = new Client(host.http);
+    using client = new FuzzClient(host.http);
     const before = bytesInUse();
     const deadline = performance.now() + seconds * 1000;
     for (; round < from + count && failures.length < enoughFailures; round += 1) {

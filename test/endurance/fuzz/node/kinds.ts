@@ -6,10 +6,10 @@ import * as dagJson from "@ipld/dag-json";
 import { parsePath } from "#node/content/resolver/path.ts";
 import type { Random } from "#test/endurance/fuzz/random.ts";
 import { storageCommands } from "#test/support/storage_commands.ts";
-import { type Body, type Client, multipart, type Query, upload } from "./client.ts";
+import { type Body, type FuzzClient, type FuzzQuery, multipart, upload } from "./client.ts";
 import { archive, damaged, path, record, value, word } from "./material.ts";
 
-export type Kind = (client: Client, random: Random) => Promise<void>;
+export type RoundKind = (client: FuzzClient, random: Random) => Promise<void>;
 
 /** These commands end the node, change its identity, wait for events, or involve the operator. */
 const spared = /^(shutdown|log\/tail|config\/edit|key\/rotate|config\/replace|config\/profile\/apply|config)$/;
@@ -18,13 +18,13 @@ const commands = storageCommands.filter(([name]) => !spared.test(name));
 const alone = { offline: "true", timeout: "10s" } as const;
 
 /** Calls any command with its own arguments and options, those of others, and unknown ones. */
-async function query(client: Client, random: Random): Promise<void> {
+async function query(client: FuzzClient, random: Random): Promise<void> {
   const [name, command] = random.pick(commands);
   const known = Object.keys({ ...command.group?.options, ...command.options });
   const option = () =>
     known.length > 0 && random.chance(0.9) ? random.pick(known) : random.pick(["arg", "enc", "cid-base", "x"]);
   const wanted = random.chance(0.8) ? command.arguments.length : random.below(4);
-  const pairs: Query = [
+  const pairs: FuzzQuery = [
     ...Array.from({ length: wanted }, () => ["arg", word(random)] as const),
     ...random.some(3, () => [option(), word(random)] as const),
     ...(random.chance(0.2) ? [["encoding", random.pick(["json", "text", "xml", "protobuf", "x"])] as const] : []),
@@ -35,7 +35,7 @@ async function query(client: Client, random: Random): Promise<void> {
 }
 
 /** Sends an invalid query to a command. */
-async function rawQuery(client: Client, random: Random): Promise<void> {
+async function rawQuery(client: FuzzClient, random: Random): Promise<void> {
   const text = random
     .bytes(60)
     .replace(/[^\x21\x24-\x7e]/g, () => random.pick(["%", "%zz", "%00", "&", "=", "+", "%ff", ";"]));
@@ -70,7 +70,7 @@ function anyBody(random: Random): Body {
 }
 
 /** Adds files and directories together, and reads them by their paths. */
-async function treeOfFiles(client: Client, random: Random): Promise<void> {
+async function treeOfFiles(client: FuzzClient, random: Random): Promise<void> {
   const files = new Map<string, Buffer>();
   for (const name of random.some(6, () => random.pick(["a", "b", "c", "d/a", "d/b", "d/e/f", "ü", "g h"]))) {
     files.set(name, Buffer.from(random.bytes(random.chance(0.1) ? 3000 : 60), "latin1"));
@@ -80,7 +80,7 @@ async function treeOfFiles(client: Client, random: Random): Promise<void> {
     content,
   }));
   const whole = multipart(parts);
-  const options: Query = [
+  const options: FuzzQuery = [
     ["wrap-with-directory", "true"],
     ["pin", String(random.chance(0.3))],
     ["chunker", random.pick(["size-17", "size-262144", "rabin-16-32-64", "buzhash"])],
@@ -105,7 +105,7 @@ async function treeOfFiles(client: Client, random: Random): Promise<void> {
  * Imports archives of blocks: each is stored completely or rejected. Stored ones are exported
  * unchanged.
  */
-async function car(client: Client, random: Random): Promise<void> {
+async function car(client: FuzzClient, random: Random): Promise<void> {
   const made = await archive(random);
   const sent = random.chance(0.3) ? made.bytes : damaged(random, made.bytes);
   const { status, values, message } = await client.call("dag/import", [["pin-roots", "true"]], upload(sent));
@@ -130,7 +130,7 @@ const cidIn = (values: readonly unknown[]) => (values[0] as { Cid: { "/": string
  * Stores nodes in current codecs: the bytes and values are those of the reference implementations
  * of the codecs.
  */
-async function nodes(client: Client, random: Random): Promise<void> {
+async function nodes(client: FuzzClient, random: Random): Promise<void> {
   const given = random.chance(0.5) ? record(random) : value(random);
   const json = Buffer.from(dagJson.encode(given));
   for (const [format, codec] of [
@@ -159,7 +159,7 @@ async function nodes(client: Client, random: Random): Promise<void> {
 }
 
 /** Stores damaged nodes: each is rejected, or stored in a form that reads as itself. */
-async function damagedNodes(client: Client, random: Random): Promise<void> {
+async function damagedNodes(client: FuzzClient, random: Random): Promise<void> {
   const given = record(random);
   const [input, bytes, formats] = random.pick([
     ["json", dagJson.encode(given), ["cbor", "dag-pb"]],
@@ -230,7 +230,7 @@ const readers = [
 const pathCommands = ["files/stat", "files/ls", "files/read", "files/mkdir", "files/rm", "files/flush", "files/chcid"];
 
 /** Uses odd paths: one that is accepted has the same meaning in its full form. */
-async function paths(client: Client, random: Random): Promise<void> {
+async function paths(client: FuzzClient, random: Random): Promise<void> {
   const text = path(random);
   let full: string | undefined;
   try {
@@ -244,7 +244,7 @@ async function paths(client: Client, random: Random): Promise<void> {
   );
   if (full !== undefined) assert.deepEqual(responses[0]?.values, responses[1]?.values);
   const command = random.pick([...readers, ...pathCommands]);
-  const parents: Query = command === "files/mkdir" && random.chance(0.5) ? [["parents", "true"]] : [];
+  const parents: FuzzQuery = command === "files/mkdir" && random.chance(0.5) ? [["parents", "true"]] : [];
   await client.call(command, [["arg", text], ...parents, ...Object.entries(alone)]);
   await client.call(random.pick(["files/cp", "files/mv"]), [
     ["arg", path(random)],
@@ -271,7 +271,7 @@ const sections = [
  * Changes the configuration: written values can be read; a damaged document is rejected or stored
  * completely.
  */
-async function config(client: Client, random: Random): Promise<void> {
+async function config(client: FuzzClient, random: Random): Promise<void> {
   const shown = await client.call("config/show");
   const document = JSON.stringify(shown.values[0]);
   try {
@@ -303,7 +303,7 @@ async function config(client: Client, random: Random): Promise<void> {
 }
 
 /** Kinds by name, each with its relative frequency. */
-export const kinds: Readonly<Record<string, readonly [weight: number, run: Kind]>> = {
+export const kinds: Readonly<Record<string, readonly [weight: number, run: RoundKind]>> = {
   query: [8, query],
   rawQuery: [1, rawQuery],
   multipart: [4, treeOfFiles],

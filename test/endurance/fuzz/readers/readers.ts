@@ -2,7 +2,7 @@
  * Damages inputs for every reader of external input: each must be read, or rejected for a reason.
  */
 import { targets as readers } from "#test/endurance/fuzz/delay/delay.ts";
-import type { Target } from "#test/endurance/fuzz/delay/target.ts";
+import type { InputTarget } from "#test/endurance/fuzz/delay/target.ts";
 import type { FuzzOptions } from "#test/endurance/fuzz/fuzz.ts";
 import { damaged } from "#test/endurance/fuzz/node/material.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
@@ -18,7 +18,7 @@ export interface ReadersSummary {
   readonly failures: readonly string[];
 }
 
-export const targets: readonly Target[] = [...readers, ...trips];
+export const targets: readonly InputTarget[] = [...readers, ...trips];
 
 /** Small enough to read many, and large enough for several pieces of everything. */
 const sizes = [2, 20, 200, 600];
@@ -69,7 +69,7 @@ export async function fuzzReaders({
 }
 
 /** Joins one or two shapes of the target's inputs, and damages them. */
-function inputOf(target: Target, random: Random): unknown {
+function inputOf(target: InputTarget, random: Random): unknown {
   const make = () =>
     target.make(random.pick(target.shapes), Math.min(target.most, 2 + random.below(random.pick(sizes))));
   const input = make();

@@ -18,7 +18,7 @@ import { decodeRecord, encodeRecord, type IpnsRecord } from "#node/network/ipns_
 import { addressText, parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { parseTree, printTree } from "#node/storage/repo/json_tree.ts";
 import { formatDuration, parseDuration } from "#node/util/go/duration.ts";
-import { KIB, type Make, type Target, target } from "#test/endurance/fuzz/delay/target.ts";
+import { type InputTarget, KIB, type Make, target } from "#test/endurance/fuzz/delay/target.ts";
 import { bitswap, records } from "#test/endurance/fuzz/delay/targets/messages.ts";
 import { cbor, json, pb } from "#test/endurance/fuzz/delay/targets/nodes.ts";
 import { addresses, bytesOfCid, encoded, path } from "#test/endurance/fuzz/delay/targets/texts.ts";
@@ -89,7 +89,7 @@ function durationTrip(text: string): void {
   assert.ok(isNear, `${value} ms is written ${written}`);
 }
 
-export const trips: readonly Target[] = [
+export const trips: readonly InputTarget[] = [
   target(
     "dag-cbor, there and back",
     KIB,

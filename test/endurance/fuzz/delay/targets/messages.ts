@@ -16,7 +16,7 @@ import { decodeAddProvider, isProvider } from "#node/network/kad/add_provider.ts
 import { boundedMessage, MAX_MESSAGE_SIZE as MAX_MESSAGE_SIZE_OF_KAD } from "#node/network/kad/message_bounds.ts";
 import { MAX_RPC_SIZE } from "#node/network/pubsub/limits.ts";
 import { lengthPrefixed, requireBounded as requireBoundedRpc, splitRpc } from "#node/network/pubsub/message.ts";
-import { KIB, type Make, MIB, type Target, target } from "../target.ts";
+import { type InputTarget, KIB, type Make, MIB, target } from "../target.ts";
 
 const filled = (size: number, ...pattern: number[]): Uint8Array =>
   Uint8Array.from(
@@ -146,7 +146,7 @@ const multihash =
   (size) =>
     create(code, filled(size, 0xa5)).digest;
 
-export const messageTargets: readonly Target[] = [
+export const messageTargets: readonly InputTarget[] = [
   target("bitswap messages", MAX_MESSAGE_SIZE, bitswap, readBitswap),
   target("IPNS records", MAX_RECORD_SIZE, records, (bytes) => checkRecord(name, bytes)),
   target("pubsub messages", MAX_RPC_SIZE, rpcs, readRpc),

@@ -15,7 +15,7 @@ import { decodeValueSteps } from "#node/formats/ipld/js_codecs.ts";
 import { linksOf, linksWithTurns } from "#node/formats/ipld/links.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
 import { inSlices } from "#node/util/async/steps.ts";
-import { BLOCK, type Make, numbered, repeated, type Target, target, utf8 } from "../target.ts";
+import { BLOCK, type InputTarget, type Make, numbered, repeated, target, utf8 } from "../target.ts";
 
 const cid = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
 const cidOf = (code: number) => CID.createV1(code, cid.multihash);
@@ -202,7 +202,7 @@ function varint(value: number): number[] {
   }
 }
 
-export const nodeTargets: readonly Target[] = [
+export const nodeTargets: readonly InputTarget[] = [
   target("dag-cbor", BLOCK, cbor, (block) => inSlices(decodeCborSteps(block))),
   target("links of dag-cbor", BLOCK, cbor, (block) => linksWithTurns(cidOf(0x71), block)),
   target("dag-cbor, made canonical", BLOCK, cbor, (block) => inSlices(canonicalCborSteps(block))),

@@ -28,7 +28,7 @@ import { getAt, parseJson, printJson, setAt } from "#node/storage/repo/json.ts";
 import { parseTree, printTree } from "#node/storage/repo/json_tree.ts";
 import { goJson } from "#node/util/go/text.ts";
 import { sentHeaders } from "#test/support/sent_headers.ts";
-import { BLOCK, HEAD, KIB, type Make, MIB, numbered, repeated, type Target, target, utf8 } from "../target.ts";
+import { BLOCK, HEAD, type InputTarget, KIB, type Make, MIB, numbered, repeated, target, utf8 } from "../target.ts";
 import { json } from "./nodes.ts";
 
 const values: Readonly<Record<string, Make<string>>> = {
@@ -216,7 +216,7 @@ const listed: Readonly<Record<string, Make<unknown>>> = {
   bigints: (size) => ({ Sizes: Array.from({ length: size / 20 }, () => 2n ** 63n) }),
 };
 
-export const requestTargets: readonly Target[] = [
+export const requestTargets: readonly InputTarget[] = [
   target("paths of requests", HEAD, values, (text) => [
     parseTarget(`/${text}`),
     parseTarget(`http://${text}`),

@@ -14,7 +14,7 @@ import { parseDnslink } from "#node/network/ipns/dnslink.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { parseDuration } from "#node/util/go/duration.ts";
 import { quote } from "#node/util/go/text.ts";
-import { HEAD, KIB, type Make, MIB, repeated, type Target, target } from "../target.ts";
+import { HEAD, type InputTarget, KIB, type Make, MIB, repeated, target } from "../target.ts";
 
 /** One base for each way of encoding. The others of its kind use the same code. */
 const kinds = ["0", "f", "b", "C", "k", "z", "Z", "M", "u"];
@@ -65,7 +65,7 @@ export const addresses: Readonly<Record<string, Make<string>>> = {
 
 const EVERYTHING = MIB;
 
-export const textTargets: readonly Target[] = [
+export const textTargets: readonly InputTarget[] = [
   target("CIDs as text", EVERYTHING, encoded, parseCid),
   target(
     "CIDs as bytes",

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { openNode } from "#node/node/open.ts";
-import { type Content, contentOf } from "#test/contract/vectors/content.ts";
+import { type BodyContent, contentOf } from "#test/contract/vectors/content.ts";
 import { readVectors } from "#test/contract/vectors/plan.ts";
 import { noise } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { type RpcHost, startRpc } from "./support.ts";
@@ -96,7 +96,7 @@ test("content added without a copy survives a collection while it is pinned, and
 
 test("a folder that is added without copies has the CID that go-ipfs computes, and reads back unchanged", async () => {
   const vector = readVectors("storage").find(({ id }) => id === "filestore-dir");
-  const tree = vector?.input?.somedir as { dir: Record<string, { file: Content }> } | undefined;
+  const tree = vector?.input?.somedir as { dir: Record<string, { file: BodyContent }> } | undefined;
   assert.ok(tree);
   const folder = join(host.folder, "data/süßes");
   await mkdir(folder);

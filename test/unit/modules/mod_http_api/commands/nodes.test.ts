@@ -3,12 +3,12 @@ import { test } from "node:test";
 import * as dagCbor from "@ipld/dag-cbor";
 import * as dagJson from "@ipld/dag-json";
 import { CID } from "multiformats/cid";
-import { type BodyTree, type Content, multipart } from "#test/contract/vectors/content.ts";
+import { type BodyContent, type BodyTree, multipart } from "#test/contract/vectors/content.ts";
 import { clientOfHost } from "./support.ts";
 
 const of = clientOfHost();
 
-const file = (content: Content | string) => ({ file: typeof content === "string" ? { text: content } : content });
+const file = (content: BodyContent | string) => ({ file: typeof content === "string" ? { text: content } : content });
 
 async function call(path: string, tree?: BodyTree) {
   const [command = "", query = ""] = path.split("?");
@@ -22,7 +22,7 @@ async function call(path: string, tree?: BodyTree) {
 
 const message = ({ status, text }: { status: number; text: string }) => [status, JSON.parse(text).Message];
 
-async function put(query: string, content: Content | string): Promise<string> {
+async function put(query: string, content: BodyContent | string): Promise<string> {
   const { status, text } = await call(`dag/put?${query}`, { f: file(content) });
   assert.equal(status, 200, text);
   return JSON.parse(text).Cid["/"];

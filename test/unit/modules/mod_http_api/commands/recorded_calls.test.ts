@@ -9,14 +9,14 @@ import { type Compared, type Family, levels } from "#test/clients/differential/f
 import { casesOf, comparedIn, play, responder, textOf } from "#test/clients/differential/play.ts";
 import { replay } from "#test/clients/differential/recording.ts";
 import { isUnexplained, shown } from "#test/clients/differential/report.ts";
-import { Rpc } from "#test/clients/differential/rpc.ts";
+import { RawRpc } from "#test/clients/differential/rpc.ts";
 import { startRpc } from "./support.ts";
 
 describe("random calls get the recorded responses of go-ipfs and Kubo", () => {
   for (const level of levels) {
     test(`recorded calls at the level ${level} get the recorded responses`, async () => {
       await using host = await startRpc({ api_level: level });
-      await using rpc = new Rpc(`http://127.0.0.1:${host.http}`);
+      await using rpc = new RawRpc(`http://127.0.0.1:${host.http}`);
       for (const family of families.filter(({ recorded }) => recorded > 0)) {
         for (const call of family.before ?? []) await rpc.ask(call);
         const outcomes = await replay(family, level, responder(family, rpc.ask));

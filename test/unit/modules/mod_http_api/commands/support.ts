@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { openRepo } from "#node/storage/repo/repo.ts";
-import { Client } from "#test/contract/vectors/call.ts";
+import { CommandClient } from "#test/contract/vectors/call.ts";
 import { type HostSetup, startHost, type TestHost } from "#test/support/host.ts";
 
 export interface Called {
@@ -86,12 +86,12 @@ export function startOnline(
 }
 
 /** A host for the tests of a file, with a client. Both exist from the first test to the last. */
-export function clientOfHost(): { readonly host: RpcHost; readonly client: Client } {
+export function clientOfHost(): { readonly host: RpcHost; readonly client: CommandClient } {
   let host: RpcHost;
-  let client: Client;
+  let client: CommandClient;
   before(async () => {
     host = await startRpc();
-    client = new Client(`http://127.0.0.1:${host.http}`);
+    client = new CommandClient(`http://127.0.0.1:${host.http}`);
   });
   after(async () => {
     client[Symbol.dispose]();
