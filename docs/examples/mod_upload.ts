@@ -6,8 +6,7 @@
  * stored in memory.
  */
 import { randomUUID } from "node:crypto";
-import { createWriteStream } from "node:fs";
-import { link, mkdir, readdir, rm, stat } from "node:fs/promises";
+import { link, mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { type Module, type MultipartPart, redirect } from "modhost";
@@ -74,8 +73,10 @@ export default async function upload(module: Module<typeof options>) {
  */
 async function save(part: MultipartPart, folder: string): Promise<string> {
   const unfinished = join(folder, `.${randomUUID()}`);
+  // Opened first: a stream that opens the file itself could create it after it was removed.
+  const file = await open(unfinished, "wx");
   try {
-    await pipeline(part.body, createWriteStream(unfinished));
+    await pipeline(part.body, file.createWriteStream());
     return await publish(unfinished, folder, plainName(part.filename ?? ""));
   } finally {
     await rm(unfinished, { force: true });
