@@ -174,7 +174,6 @@ async function commandOf({ file, name, module }: CommandFile): Promise<Command> 
   if (typeof command.run !== "function" || typeof command.help !== "string")
     throw new Error("it exports no `command` with `help` and `run`");
   if (command.name !== name) throw new Error(`its command has the name ${command.name}, and the file has ${name}`);
-  const { helpText, subcommands } = command;
   // A command imports most of its code when it is called.
   const explained = <T>(call: () => T | Promise<T>) =>
     Promise.try(call).catch((error: unknown) => {
@@ -183,8 +182,10 @@ async function commandOf({ file, name, module }: CommandFile): Promise<Command> 
   return {
     ...command,
     run: (context) => explained(() => command.run(context)),
-    ...(helpText && { helpText: () => explained(helpText) }),
-    ...(subcommands && { subcommands: () => explained(subcommands).catch(ofMissingPackage) }),
+    ...(command.helpText && { helpText: () => explained(() => command.helpText?.() ?? "") }),
+    ...(command.subcommands && {
+      subcommands: () => explained(() => command.subcommands?.() ?? []).catch(ofMissingPackage),
+    }),
   };
 }
 

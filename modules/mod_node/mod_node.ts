@@ -37,7 +37,8 @@ export const shared = true;
 type OwnModule = Module<typeof options>;
 
 /**
- * Of `load_timeout`, after which the host serves what it has; the node is loaded once it is open.
+ * The part of `load_timeout` that a start waits for the node. After that the host serves without
+ * it, and loads it once it is open.
  */
 const SHARE_OF_LOADING = 0.5;
 /** Other changes of the host wait meanwhile. */

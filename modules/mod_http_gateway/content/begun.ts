@@ -6,7 +6,7 @@ import type { GatewayCall } from "../gateway_call.ts";
 
 type Pieces = AsyncGenerator<Uint8Array, void, undefined>;
 
-/** Reads no more for HEAD. `release` returns a sent piece to its pool. */
+/** Stops reading for HEAD. `release` returns a sent piece to its pool. */
 export async function begun(
   { request, reading }: GatewayCall,
   pieces: Pieces,

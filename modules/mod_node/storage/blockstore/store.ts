@@ -79,7 +79,7 @@ export interface StoreSnapshot {
  *
  * A store does not handle identity CIDs, allowed hash functions, blocks under other versions and
  * codecs, or the network; `BlockService` does. Every method rejects with STORE_CLOSED after
- * `close`, with STORE_FULL when the disk accepts no more (reads still work), and with BLOCK_CORRUPT
+ * `close`, with STORE_FULL when the disk is full (reads still work), and with BLOCK_CORRUPT
  * when the bytes on the disk do not match the CID.
  */
 export interface BlockStore {
