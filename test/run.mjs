@@ -85,7 +85,8 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => runner.kill
 runner.on("exit", (code, signal) => {
   groups.remove();
   rmSync(folder, { recursive: true, force: true });
-  process.exitCode = signal === null ? (code ?? 1) : 1;
+  if (signal !== null) console.error(`The test runner was ended by ${signal}`);
+  process.exitCode = code ?? 1;
 });
 
 function parse(args) {

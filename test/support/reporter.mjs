@@ -10,7 +10,12 @@ const lineWidth = 100;
 /** Maximum number of characters of a failure: the rest of a compared HTML page does not help. */
 const causeLength = 3000;
 
-/** Describes a failure and its cause. A suite that failed only because of its tests is left out. */
+/** Whether a suite failed only because of its tests, which are reported themselves. */
+function failedByTests({ details }) {
+  return details.error?.failureType === "subtestsFailed";
+}
+
+/** Describes a failure and its cause. */
 function describeFailure({ name, file, line, column, details }) {
   const cause = details.error?.cause ?? details.error;
   const position = file === undefined ? "" : ` (${relative(process.cwd(), file)}:${line}:${column})`;
@@ -31,7 +36,7 @@ export default async function* report(events) {
   let column = 0;
   for await (const { type, data } of events) {
     if (type === "test:pass" || type === "test:fail") {
-      if (data.details?.type === "suite" && data.details.error?.failureType !== "hookFailed") continue;
+      if (data.details?.type === "suite" && (type === "test:pass" || failedByTests(data))) continue;
       if (type === "test:fail") failures.push(data);
       yield type === "test:fail" ? "X" : data.skip !== undefined || data.todo !== undefined ? "-" : ".";
       column = (column + 1) % lineWidth;

@@ -20,6 +20,11 @@ before(async () => {
       'import { test } from "node:test";\ntest("one", () => { throw new Error("as it is wrong"); });\ntest("2", () => {});\n',
     "late.test.ts":
       'import { test } from "node:test";\ntest("late", async () => {\n  await 0;\n  setTimeout(() => { throw new Error("late"); }, 1);\n  await new Promise((resolve) => setTimeout(resolve, 50));\n});\n',
+    "suite.test.ts": `import { describe, test } from "node:test";
+      describe("a suite", () => {
+        setTimeout(() => { throw new Error("uncaught"); }, 1);
+        test("passes", () => new Promise((resolve) => setTimeout(resolve, 50)));
+      });`,
     "nested.test.ts": `import { before, describe, test } from "node:test";
       let outer;
       before(async () => { await 0; outer = 1; });
@@ -65,6 +70,13 @@ test("an uncaught exception fails its file and is reported with its position", a
   const { code, output } = await run(file("late"));
   assert.equal(code, 1, output);
   assert.match(output, /Error: late\n\s+at .*late\.test\.ts:4:/);
+});
+
+test("an uncaught exception that belongs to a suite is reported, although each of its tests passes", async () => {
+  const { code, output } = await run(file("suite"));
+  assert.equal(code, 1, output);
+  assert.match(output, /fail 0\b/);
+  assert.match(output, /failed: a suite \(.*suite\.test\.ts:2:\d+\)\s+Error: uncaught/);
 });
 
 test("long files start before files that share a process, in the order in which Node sorts them", async () => {
