@@ -55,11 +55,10 @@ describe("responses without a record", () => {
 });
 
 describe("a record that is not valid is a failure of the router", () => {
-  const damaged = Uint8Array.from(record);
-  damaged[damaged.length - 1] = 255 - (damaged.at(-1) ?? 0);
+  const damaged = () => record.with(-1, 255 - (record.at(-1) ?? 0));
   const cases: readonly [what: string, bytes: () => Promise<Uint8Array> | Uint8Array, reason: RegExp][] = [
     ["of another name", async () => signed(await newKey()), /signature verification failed/],
-    ["whose bytes were changed", () => damaged, /router https:\/\/router.example: /],
+    ["whose bytes were changed", damaged, /router https:\/\/router.example: /],
     ["that has expired", () => signed(key, -HOUR_MS), /expired record/],
     ["that is no record", () => Buffer.from("<html>"), /could not be unmarshalled/],
     ["that is too large", () => Buffer.alloc(1 << 20), /could not be unmarshalled/],
