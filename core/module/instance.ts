@@ -385,7 +385,7 @@ export class Instance implements ModuleOwner {
     };
   }
 
-  /** Returns what it and the evaluation of its file have started. */
+  /** Returns the running work that this instance, or the evaluation of its file, has started. */
   #started(): Started[] {
     const { evaluated } = this.code;
     return [...startedBy(this.usage), ...(evaluated === undefined ? [] : startedBy(evaluated))];

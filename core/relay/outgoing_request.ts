@@ -187,7 +187,9 @@ export class OutgoingRequest {
     }
   }
 
-  /** Waits until the other end takes more. Gives it up if it takes nothing for too long. */
+  /**
+   * Waits until the other end accepts more bytes. Ends the request if it accepts none for too long.
+   */
   #drained(): Promise<void> {
     const request = this.#request;
     const { timeouts } = this.#options;
@@ -204,9 +206,8 @@ export class OutgoingRequest {
   }
 
   /**
-   * Aborts a response that makes no progress for too long. It listens only once the response has
-   * begun: before that, the timeout of the connection is the one of the pool, which must not end a
-   * request.
+   * Aborts a response that makes no progress for too long. The timeout is set once the response has
+   * begun: until then the connection has the timeout of the pool, which must not end a request.
    */
   #watch(incoming: IncomingMessage): void {
     const { timeouts } = this.#options;

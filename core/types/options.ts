@@ -124,9 +124,9 @@ export interface OptionGetters {
   get_option_size(name: string, fallback?: number | string, min?: number, max?: number): number | undefined;
   /** Returns one of `values`. */
   get_option_enum<T extends string>(name: string, values: readonly T[], fallback?: T): T | undefined;
-  /** A list of strings; a single value becomes a list. */
+  /** Returns a list of strings; a single value becomes a list. */
   get_option_array(name: string, fallback?: readonly string[]): string[] | undefined;
-  /** The same as a set. */
+  /** Returns a list of strings as a set; a single value becomes a set of one. */
   get_option_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
   /** Returns the set of the server joined with the set of this host. */
   get_option_inherited_set(name: string, fallback?: readonly string[]): Set<string> | undefined;

@@ -71,7 +71,7 @@ export class Availability {
     return problems.length === 0 ? undefined : problems.join("; ");
   }
 
-  /** The same by name of the store. */
+  /** Why each such store is unreachable or read-only, by its name. */
   get problems(): Readonly<Record<string, string>> {
     return Object.fromEntries(
       this.#watched.flatMap(({ name, problem }) => (problem && name ? [[name, problem] as const] : [])),
