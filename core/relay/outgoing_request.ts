@@ -57,9 +57,9 @@ export interface OutgoingOptions {
 export class OutgoingRequest {
   /** Rejects with a RelayFault, or with the error of the body on its way from the client. */
   readonly response: Promise<Received>;
-  /** Bytes may have reached the other end. */
+  /** Whether bytes may have reached the other end. */
   isConnected = false;
-  /** The client's body is being read, so that nobody else can send it again. */
+  /** Whether reading the client's body has begun, so that it cannot be sent to another server. */
   hasBegunBody = false;
   readonly #request: ClientRequest;
   readonly #options: OutgoingOptions;

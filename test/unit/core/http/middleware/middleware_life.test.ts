@@ -85,7 +85,10 @@ describe("clients of middleware", () => {
       await Promise.all([closed, requested]);
     });
 
-  /** Both are in this state for a moment before anybody is notified that the request is over. */
+  /**
+   * Puts the connection or stream of a request into a state in which it is for a moment before the
+   * host notices that the request is over.
+   */
   const states = {
     closed: (request: NodeRequest) =>
       "stream" in request ? request.stream.close(constants.NGHTTP2_CANCEL) : request.socket.destroy(),

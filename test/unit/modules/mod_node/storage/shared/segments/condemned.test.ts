@@ -58,7 +58,7 @@ test("a condemned block is stored, then undecided, then gone or rescued, on ever
   assert.deepEqual(await Promise.all(got), [undefined, blocks[1]?.bytes]);
   for (const host of [one, other]) assert.deepEqual(await contents(host.blocks), contentsOf(blocks.slice(1)));
   assert.deepEqual(await one.blocks.stat(), await other.blocks.stat());
-  // A host that starts now returns the same.
+  // A host that starts now returns the same blocks.
   const third = await store.open();
   t.after(() => third.close());
   assert.deepEqual(await contents(third.blocks), contentsOf(blocks.slice(1)));
@@ -154,7 +154,8 @@ test("a host whose index is rebuilt returns no blocks before it knows the remove
   store.log.onStep = (step, session) => {
     if (session !== other.log.session || step !== "read") return;
     reads += 1;
-    // The read that finds it behind, the start, and the second page.
+    // The first read shows that the host is behind, the second one starts again, and the third one
+    // is its second page.
     if (reads < 3) return;
     half.resolve();
     return gate.promise;
