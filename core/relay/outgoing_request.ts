@@ -26,7 +26,7 @@ export interface Received {
   readonly tunnel: Tunnel | undefined;
 }
 
-/** Seconds. */
+/** Maximum waits in seconds. */
 export interface RelayTimeouts {
   readonly connect: number;
   /** From the end of the request to the head of the response. */

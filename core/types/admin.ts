@@ -115,7 +115,7 @@ export type AdminTopic = (publish: (value: unknown) => void) => () => void;
  * from `modhost/admin`.
  */
 export interface AdminPages {
-  /** `new URL("pages/", import.meta.url)`. */
+  /** The URL of the folder, usually `new URL("pages/", import.meta.url)`. */
   readonly folder: URL;
   /** Name of an ES module in the folder. */
   readonly script: string;

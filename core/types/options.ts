@@ -107,7 +107,7 @@ export interface OptionGetters {
    * the server. Undefined if it is not set and has no default.
    */
   get_option<T = unknown>(name: string, fallback?: T): T | undefined;
-  /** Text. */
+  /** Returns an option whose value is a text. */
   get_option_string(name: string, fallback?: string): string | undefined;
   /**
    * Returns a number from `min` to `max`. A value outside prevents the start, like a wrong value of
@@ -244,12 +244,12 @@ export interface OptionValues {
   number: number;
   integer: number;
   boolean: boolean;
-  /** Seconds. */
+  /** A period of time in seconds. */
   period: number;
-  /** Bytes. */
+  /** A size in bytes. */
   size: number;
   url: string;
-  /** Absolute. */
+  /** An absolute path. */
   path: string;
   enum: string;
   strings: readonly string[];

@@ -14,7 +14,7 @@ const DAG_PB = 0x70;
 const RAW = 0x55;
 
 export interface ExploreRequest extends Page {
-  /** Seconds. */
+  /** Maximum seconds for the request. */
   readonly timeout: number;
   readonly isLocal: boolean;
   readonly signal: AbortSignal;

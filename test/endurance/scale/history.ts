@@ -107,7 +107,7 @@ export class History {
     });
   }
 
-  /** Declares that no change is pending: items have the values that were found. */
+  /** Call it when no change is running: from now on, each item has the value in `found`. */
   settle(found: ReadonlyMap<string, string>): void {
     const at = this.#tick();
     for (const item of new Set([...this.#items.keys(), ...found.keys()])) {

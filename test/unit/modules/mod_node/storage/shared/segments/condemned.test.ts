@@ -31,7 +31,7 @@ test("a condemned block is stored, then undecided, then gone or rescued, on ever
   await one.blocks.put(blocks);
   await one.blocks.sync();
   await condemn(one, 7, [gone, rescued, again, restored, sample(99).cid]);
-  // First phase: the block is stored as before.
+  // First phase: condemned blocks are still stored.
   assert.deepEqual(await contents(other.blocks), contentsOf(blocks));
   await other.blocks.put(blocks);
   await other.blocks.sync();
@@ -41,7 +41,7 @@ test("a condemned block is stored, then undecided, then gone or rescued, on ever
   assert.deepEqual((await condemnable.condemned(7, pending)).map(String), [gone, again].map(String));
   assert.deepEqual((await Array.fromAsync(condemnable.stored(other.log.applied))).map(String), [String(retained)]);
   assert.deepEqual(await Array.fromAsync(condemnable.stored(0)), []);
-  // Second phase: the block is undecided.
+  // Second phase: it is undecided whether the condemned blocks are removed.
   await condemnable.suspend(7);
   await condemnable.restore(7, [restored]);
   assert.deepEqual(await keysOf(other.blocks), [restored, retained].map(String).sort());
