@@ -27,7 +27,7 @@ import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 /** Why a request gets its response; `modhost routes --explain` prints it. */
 export interface Explanation {
   readonly method: string;
-  /** Decoded; undefined when the path climbs above the root. */
+  /** The decoded path; undefined when it climbs above the root. */
   readonly path: string | undefined;
   /** The virtual host; undefined when the name is unknown. */
   readonly host: string | undefined;

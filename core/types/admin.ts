@@ -74,7 +74,7 @@ export interface AdminOperation<F extends AdminFields = AdminFields> {
    */
   readonly path: string;
   readonly scope: AdminScope;
-  /** One line. */
+  /** Description in one line. */
   readonly help: string;
   /**
    * Fields that are not part of the path come from the JSON body for POST, and from the query for

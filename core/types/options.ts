@@ -128,7 +128,7 @@ export interface OptionGetters {
   get_option_array(name: string, fallback?: readonly string[]): string[] | undefined;
   /** Returns a list of strings as a set; a single value becomes a set of one. */
   get_option_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
-  /** Returns the set of the server joined with the set of this host. */
+  /** Returns a set with the items of the server's value and of this host's value. */
   get_option_inherited_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
   /** Returns an object as it is written in the configuration. */
   get_option_object(name: string, fallback?: Record<string, unknown>): Record<string, unknown> | undefined;

@@ -55,7 +55,7 @@ const LOGGED = { burst: 50, perSecond: 0.1 };
  */
 export const runningNow = new Int32Array(new SharedArrayBuffer(4));
 
-/** The step for a failed request of a module. */
+/** Names the step in which a module failed, in the log of a failed request. */
 export const REQUEST_STEP = "handling a request";
 
 /** This module carries the requests of all others, so its own code counts as the host's. */
