@@ -35,7 +35,7 @@ export interface Explanation {
   readonly claimants: readonly Pick<RouteInfo, "app" | "module">[];
   /** Middleware that runs before the apps, the outermost first. */
   readonly middleware: readonly LayerInfo[];
-  /** In the order in which they are tried. */
+  /** Routes that match, in the order in which they are tried. */
   readonly candidates: readonly (RouteInfo & { readonly argument: string | undefined })[];
   /** Status when no candidate responds. */
   readonly status: number;

@@ -46,7 +46,7 @@ export interface OutgoingOptions {
   readonly expects?: boolean;
   /** Whether the request is for a websocket. */
   readonly isUpgrade?: boolean;
-  /** Without them only the two ends of the request decide how long it takes. */
+  /** Undefined: only the client and the server that responds decide how long the request takes. */
   readonly timeouts?: RelayTimeouts;
   /** Called for each interim response, such as 100 and 103. */
   informed?(status: number, rawHeaders: readonly string[]): void;

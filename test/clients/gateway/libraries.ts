@@ -33,7 +33,10 @@ export interface Helia {
 interface HttpOptions {
   readonly delegatedRouters: readonly string[];
   readonly recursiveGateways: readonly string[];
-  /** Without it, they accept only HTTPS and public addresses. */
+  /**
+   * Whether to accept HTTP. Without this and `allowLocal`, the libraries accept only HTTPS and
+   * public addresses.
+   */
   readonly allowInsecure: boolean;
   readonly allowLocal: boolean;
 }

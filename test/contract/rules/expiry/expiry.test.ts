@@ -67,8 +67,8 @@ async function expiriesInArchive(t: TestContext, file: string): Promise<Expiry[]
 }
 
 /**
- * Whether a folder with these files is a Pebble database. `isThere` of LevelDB is true for one,
- * too.
+ * Whether a folder with these files is a Pebble database. For such a folder, `isThere` of LevelDB
+ * returns true as well.
  */
 const isPebbleToo = (names: readonly string[]) => names.some((name) => name.startsWith("marker."));
 

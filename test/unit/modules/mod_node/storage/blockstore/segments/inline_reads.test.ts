@@ -290,7 +290,8 @@ test("getSoon returns a small block that was read without a promise, but no dama
   await store.sync();
   const [block, other] = blocks as [Block, Block];
   for (const { cid, bytes } of [block, other, block, other]) assert.deepEqual(await store.getSoon(cid), bytes);
-  // The thread may have been delayed in the previous tick: the disk is then not used for a while.
+  // If this process was delayed during a read, the disk seems to be slow, and the store does not
+  // read synchronously for a while.
   await eventually("it is at hand", async () => {
     await nextTurn();
     const coming = store.getSoon(block.cid);
