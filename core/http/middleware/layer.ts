@@ -56,8 +56,8 @@ export class MiddlewareLayer {
   readonly order: number;
   readonly apps: ReadonlySet<string> | undefined;
   /**
-   * Its rank among layers of the same order: the order of loading, unless the configuration sets
-   * it.
+   * Rank of this layer among layers with the same `order`: the order of loading, unless the
+   * configuration sets it.
    */
   readonly sequence: number;
   readonly #usage: Usage;

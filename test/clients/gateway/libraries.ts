@@ -19,7 +19,7 @@ export interface GatewayLibraries {
   ipns(helia: Helia): { publish(key: string, value: CID): Promise<{ readonly publicKey: { toCID(): CID } }> };
   delegatedRoutingV1HttpApiClient(init: { url: string }): (components: { logger: unknown }) => RoutingClient;
   defaultLogger(): unknown;
-  /** Their own class: they accept no other. */
+  /** The class CID of the libraries: they accept no other. */
   readonly CID: typeof CID;
   readonly base36: typeof base36;
 }

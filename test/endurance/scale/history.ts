@@ -15,8 +15,8 @@ interface Change {
   readonly way: HistoryValue;
   readonly begin: number;
   /**
-   * Infinity during the change, and forever if its response never arrived: it may have happened or
-   * not.
+   * Time of the response. Infinity until the response arrives: until then, nobody knows whether the
+   * change has happened.
    */
   end: number;
   /** The response was that there was nothing to change. */

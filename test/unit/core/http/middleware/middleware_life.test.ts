@@ -86,8 +86,8 @@ describe("clients of middleware", () => {
     });
 
   /**
-   * Puts the connection or stream of a request into a state in which it is for a moment before the
-   * host notices that the request is over.
+   * Puts the connection or stream of a request into one of two states: each lasts for a moment at
+   * the end of a request, until the host notices that end.
    */
   const states = {
     closed: (request: NodeRequest) =>

@@ -194,7 +194,7 @@ test("every list has its own name, unnamed ones are orphans when their session i
   await one.log.commit(() => ({ entries: [{ kind: "removed", epoch: 1, rescued: list }], result: undefined }));
   const old = `ab/${"0".repeat(64)}.cids`;
   await other.objects.put(old, new Uint8Array(1));
-  // Its session may still commit the other list.
+  // `again` and `others` are not orphans: their sessions are alive and may still commit them.
   assert.deepEqual(await other.blocks.upkeep.orphans(), [old]);
   const faults = () => Array.fromAsync(other.blocks.upkeep.verify());
   assert.deepEqual(await faults(), []);
