@@ -39,7 +39,9 @@ const SPECIAL = [
   ["ff00::", 8],
 ] as const;
 
-/** A list for each version: the ranges of IPv6 that contain IPv4 addresses would match all of those. */
+/**
+ * A list for each version: the ranges of IPv6 that contain IPv4 addresses would match all of those.
+ */
 const special = { ipv4: new BlockList(), ipv6: new BlockList() };
 for (const [address, bits] of SPECIAL) special[versionOf(address)].addSubnet(address, bits, versionOf(address));
 

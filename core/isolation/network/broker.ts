@@ -9,7 +9,9 @@ const DIAL_SECONDS = 30;
 
 /** What a module may connect to. */
 export interface NetworkGrant {
-  /** Whether the name or address, exactly as the module gives it, may be connected to at the port. */
+  /**
+   * Whether the name or address, exactly as the module gives it, may be connected to at the port.
+   */
   allows(host: string, port: number): boolean;
   /** Returns the error for a connection that is not granted. */
   refusal(host: string, port: number): Error;
