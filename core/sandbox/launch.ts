@@ -4,8 +4,8 @@ import { readFileSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { ModhostError } from "../util/errors.ts";
-import { hasLayer, launcherOptions, sandboxLayers, sandboxUnavailable } from "./layers.ts";
-import { BUBBLEWRAP, bubblewrap, launcherFile } from "./namespaces.ts";
+import { hasLayer, launcherEnvironment, launcherOptions, sandboxLayers, sandboxUnavailable } from "./layers.ts";
+import { bubblewrap, launcherFile } from "./namespaces.ts";
 import { nodeArguments, rulesOf } from "./node_needs.ts";
 import type { SandboxLaunch, SandboxPolicy } from "./policy.ts";
 import { CHANNEL, type LauncherSpec, LISTENER } from "./spec.ts";
@@ -52,16 +52,26 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
     // The launcher replaces descriptor 4 by the listening socket after it has read the spec, which
     // others on this machine could read if it were an argument.
     stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
-    env: program === BUBBLEWRAP ? { PATH: process.env.PATH } : {},
+    env: launcherEnvironment(program),
     cwd: "/",
     // A session of its own: no terminal, and no signals to the server's process group.
     detached: true,
   });
+  if (spec.run) child.once("exit", () => endGroup(child.pid));
   const input = child.stdio[LISTENER] as Duplex;
   // A launcher that ends before it has read everything reports why on stderr.
   input.on("error", () => undefined);
   input.end(JSON.stringify(spec));
   return { child, socket: child.stdio[CHANNEL] as Duplex, layers: layersOf(launch, isInNamespace, user) };
+}
+
+/** Ends the programs that a module has started. They cannot leave its process group. */
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // All of them have ended.
+  }
 }
 
 function useNamespaces({ namespaces }: SandboxPolicy): boolean {

@@ -29,6 +29,15 @@ interface Findings {
   readonly namespaces: Probed;
 }
 
+/**
+ * The environment of the launcher, which the module does not get. Bubblewrap is found by the path.
+ * The launcher's libuv must not use io_uring, whose calls do not exist after the filter.
+ */
+export const launcherEnvironment = (program: string | undefined) => ({
+  UV_USE_IO_URING: "0",
+  ...(program === BUBBLEWRAP && { PATH: process.env.PATH }),
+});
+
 let findings: Findings | undefined;
 
 /** Why no launcher can run here, whatever the kernel says; undefined if it can. */
@@ -114,7 +123,7 @@ function probeNamespaces(): Probed {
 
 function run([program, ...args]: readonly string[]): Probed {
   const { error, stdout, stderr, status, signal } = spawnSync(program!, args, {
-    env: program === BUBBLEWRAP ? { PATH: process.env.PATH } : {},
+    env: launcherEnvironment(program),
     encoding: "utf8",
     timeout: PATIENCE,
   });

@@ -4,6 +4,8 @@ import { basename, dirname } from "node:path";
 import type { Rule } from "./kernel/landlock.ts";
 import type { SandboxLaunch, SandboxPolicy } from "./policy.ts";
 
+const NULL = "/dev/null";
+
 /** Files that Node and the C library open at their start or for functions of `node:os`. */
 const opened = [
   // The C library's list of libraries, and the local time.
@@ -28,11 +30,15 @@ const opened = [
 /** Folders of libraries, for programs and addons, whose needs nobody knows in advance. */
 export const libraryFolders = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
+let loaded: readonly string[] | undefined;
+
 /** Returns the libraries that this Node has loaded, which a second one loads as well. */
 function libraries(): readonly string[] {
+  if (loaded !== undefined) return loaded;
   const lines = readFileSync("/proc/self/maps", "utf8").split("\n");
   const files = lines.flatMap((line) => /\s(\/\S*\.so(?:\.[\w.]+)?)$/.exec(line)?.[1] ?? []);
-  return [...new Set(files)];
+  loaded = [...new Set(files)];
+  return loaded;
 }
 
 /** The dynamic loader is executed together with each program. */
@@ -45,7 +51,7 @@ export function nodeRules({ run, addons }: Pick<SandboxPolicy, "run" | "addons">
     [realpathSync(process.execPath), "run"],
     ...libraries().map((file): Rule => [file, isLoader(file) ? "run" : "read"]),
     ...[...opened, ...folders].map((path): Rule => [path, "read"]),
-    ["/dev/null", "write"],
+    [NULL, "write"],
   ];
 }
 
@@ -71,16 +77,16 @@ export function nodeArguments({ program, args, policy, nodeOptions = [], testing
   const permissions = [
     "--permission",
     "--no-experimental-ffi",
-    ...[...read, ...write].map((path) => `--allow-fs-read=${path}`),
-    ...write.map((path) => `--allow-fs-write=${path}`),
+    ...[...read, ...write, NULL].map((path) => `--allow-fs-read=${path}`),
+    ...[...write, NULL].map((path) => `--allow-fs-write=${path}`),
     // Threads have the same restrictions. The flag for the network is needed for the sockets that
     // were inherited; others cannot be made.
     "--allow-worker",
     "--allow-net",
     ...(run.length > 0 ? ["--allow-child-process"] : []),
     ...(addons ? ["--allow-addons"] : []),
-    // Node warns of the two flags above.
-    "--disable-warning=PERM0006",
+    // Node warns of the flags above.
+    "--disable-warning=SecurityWarning",
     "--disable-warning=ExperimentalWarning",
   ];
   return [

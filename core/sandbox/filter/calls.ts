@@ -39,15 +39,20 @@ const threads: Allowed = [[{ arg: 0, mask: CLONE_THREAD | NAMESPACES, is: CLONE_
 /** Allows a call whose argument is the id of the own process, or 0, which means the same. */
 const own = (arg: number): Allowed => [[{ arg, is: SELF }], [{ arg, is: 0 }]];
 
+/** S_ISUID and S_ISGID. */
+const SET_ID = 0o6000;
+
 /**
  * Allows opening for reading without O_TRUNC, for writing, and for both. The access mode 3 opens
- * for neither, which Landlock would not look at.
+ * for neither, which Landlock would not look at. A new file must not run with the rights of its
+ * owner, who may be root.
  */
-const opening = (arg: number): Allowed => [
-  [{ arg, mask: 0x203, is: 0 }],
-  [{ arg, mask: 3, is: 1 }],
-  [{ arg, mask: 3, is: 2 }],
-];
+const opening = (arg: number): Allowed =>
+  [
+    { arg, mask: 0x203, is: 0 },
+    { arg, mask: 3, is: 1 },
+    { arg, mask: 3, is: 2 },
+  ].map((access) => [access, { arg: arg + 1, mask: SET_ID, is: 0 }]);
 
 const anyOf = (arg: number, values: readonly number[]): Allowed => values.map((is) => [{ arg, is }]);
 
@@ -76,7 +81,6 @@ export const allowedCalls: readonly SystemCall[] = [
     arm64: 283,
     why: "V8 synchronizes the code of threads; musl does at the start of a thread.",
   },
-  { name: "mincore", x64: 27, arm64: 232, why: "V8 looks for the state of its pages." },
   // Threads
   { name: "clone", x64: 56, arm64: 220, why: "Threads are started.", only: threads },
   { name: "futex", x64: 202, arm64: 98, why: "Threads wait for each other." },
@@ -88,6 +92,18 @@ export const allowedCalls: readonly SystemCall[] = [
   { name: "exit_group", x64: 231, arm64: 94, why: "The process ends." },
   { name: "sched_yield", x64: 24, arm64: 124, why: "A thread that spins gives way." },
   { name: "sched_getaffinity", x64: 204, arm64: 123, why: "os.availableParallelism counts processors.", only: own(0) },
+  {
+    name: "sched_getscheduler",
+    x64: 145,
+    arm64: 120,
+    why: "V8's locks read the class of a thread. The call changes nothing.",
+  },
+  {
+    name: "sched_getparam",
+    x64: 143,
+    arm64: 121,
+    why: "V8's locks read the priority of a thread. The call changes nothing.",
+  },
   { name: "sched_get_priority_max", x64: 146, arm64: 125, why: "libuv prepares threads." },
   { name: "sched_get_priority_min", x64: 147, arm64: 126, why: "libuv prepares threads." },
   {
@@ -265,7 +281,8 @@ export const allowedCalls: readonly SystemCall[] = [
 
 /**
  * Calls of a process that may start programs. They replace entries of the same name above. The
- * programs inherit all restrictions.
+ * programs inherit all restrictions. They cannot leave the process group, so that the host ends
+ * them with the module.
  */
 export const callsToRunPrograms: readonly SystemCall[] = [
   { name: "fork", x64: 57, why: "Starts a child process." },
@@ -286,8 +303,6 @@ export const callsToRunPrograms: readonly SystemCall[] = [
   { name: "wait4", x64: 61, arm64: 260, why: "Waits for a child process." },
   { name: "waitid", x64: 247, arm64: 95, why: "Waits for a child process." },
   { name: "socketpair", x64: 53, arm64: 199, why: "Pipes to a child process (AF_UNIX).", only: [[{ arg: 0, is: 1 }]] },
-  { name: "setsid", x64: 112, arm64: 157, why: "A child process that is detached." },
-  { name: "setpgid", x64: 109, arm64: 154, why: "A shell orders its child processes." },
   { name: "getpgid", x64: 121, arm64: 155, why: "A shell orders its child processes." },
   { name: "rt_sigsuspend", x64: 130, arm64: 133, why: "A shell waits for its child processes." },
   { name: "rt_sigpending", x64: 127, arm64: 136, why: "A child process looks for signals." },
