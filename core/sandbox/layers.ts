@@ -29,14 +29,9 @@ interface Findings {
   readonly namespaces: Probed;
 }
 
-/**
- * The environment of the launcher, which the module does not get. Bubblewrap is found by the path.
- * The launcher's libuv must not use io_uring, whose calls do not exist after the filter.
- */
-export const launcherEnvironment = (program: string | undefined) => ({
-  UV_USE_IO_URING: "0",
-  ...(program === BUBBLEWRAP && { PATH: process.env.PATH }),
-});
+/** The environment of the launcher. The module gets its own. Bubblewrap is found by the path. */
+export const launcherEnvironment = (program: string | undefined) =>
+  program === BUBBLEWRAP ? { PATH: process.env.PATH } : {};
 
 let findings: Findings | undefined;
 
@@ -130,11 +125,8 @@ function run([program, ...args]: readonly string[]): Probed {
   const failed = (reason: string): Probed => ({ failed: { step: "start", reason } });
   if (error !== undefined)
     return failed((error as NodeJS.ErrnoException).code === "ENOENT" ? "it is not installed" : error.message);
-  try {
-    return JSON.parse(stdout);
-  } catch {
-    return failed(stderr.trim().split("\n").at(-1) || `it ended with ${signal ?? status}`);
-  }
+  if (status !== 0) return failed(stderr.trim().split("\n").at(-1) || `it ended with ${signal ?? status}`);
+  return JSON.parse(stdout);
 }
 
 /** The launcher itself, which needs Node's FFI. Some builds of Node leave it out. */

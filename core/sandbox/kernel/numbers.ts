@@ -15,6 +15,7 @@ const numbers = {
     capset: 126,
     setsid: 112,
     execve: 59,
+    exit_group: 231,
   },
   arm64: {
     socket: 198,
@@ -29,6 +30,7 @@ const numbers = {
     capset: 91,
     setsid: 157,
     execve: 221,
+    exit_group: 94,
   },
 } as const satisfies Record<Architecture, Record<string, number>>;
 

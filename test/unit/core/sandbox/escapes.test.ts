@@ -16,8 +16,8 @@ const NOBODY = 65534;
 const words = [process.execPath, "--no-warnings", "--conditions=source", program] as const;
 
 /** Starts the host of the hostile program as this user, or as an ordinary one. */
-async function run(setting: Setting, who: "this" | "nobody" = "this"): Promise<Report> {
-  const [file, ...args] = words;
+async function run(setting: Setting, who: "this" | "nobody" | "bare" = "this"): Promise<Report> {
+  const [file = "", ...args] = [...(who === "bare" ? bare : []), ...words];
   const user = who === "nobody" && isRoot ? { uid: NOBODY, gid: NOBODY } : {};
   const { stdout } = await promisify(execFile)(file, [...args, JSON.stringify(setting)], {
     ...user,
@@ -41,6 +41,19 @@ function withoutNobody(): string | false {
 
 const layer = (name: string) => sandboxLayers().find((each) => each.name === name);
 const missing = (name: string): string | false => (layer(name)?.works ? false : `${name}: ${layer(name)?.detail}`);
+/** Runs a command where no namespaces can be made, as in many containers. */
+const bare = [
+  "unshare",
+  "--user",
+  "--map-root-user",
+  "sh",
+  "-c",
+  'for kind in user mnt pid net; do echo 0 > /proc/sys/user/max_"$kind"_namespaces || exit 1; done; exec "$0" "$@"',
+] as const;
+const noBare =
+  spawnSync(bare[0], [...bare.slice(1), "true"], { cwd: "/" }).status !== 0 &&
+  "unshare cannot make a user namespace here";
+
 const unavailable = sandboxUnavailable() ?? false;
 const noNative = process.arch !== "x64" && "the attempts know the system calls of x86-64 only";
 const noNobody = unavailable === false && withoutNobody();
@@ -99,6 +112,12 @@ describe("a hostile program", { skip: unavailable, concurrency: 2 }, () => {
       assertContained(report, 150);
     });
   }
+
+  test("gets nothing by native code where no namespaces can be made", { skip: noNative || noBare }, async () => {
+    const report = await run({ namespaces: "auto", user: "own", isNative: true, landlockAbi: 1 }, "bare");
+    assert.deepEqual(report.layers, ["landlock", "seccomp", "limits"]);
+    assertContained(report, 150);
+  });
 
   test("gets nothing by JavaScript, where Node's permissions refuse first", async () => {
     const report = await run({ namespaces: "off", user: "same", isNative: false });

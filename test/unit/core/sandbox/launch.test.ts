@@ -5,6 +5,7 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -17,9 +18,10 @@ import {
 } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import {
   launchSandboxed,
   moduleProcess,
@@ -40,6 +42,12 @@ chmodSync(folder, 0o755);
 for (const name of ["own", "data", "listen"]) mkdirSync(join(folder, name));
 after(() => rmSync(folder, { recursive: true, force: true }));
 let count = 0;
+const packages = fileURLToPath(new URL("../../../../node_modules", import.meta.url));
+/** An addon of any Node.js, which the optional package classic-level brings. */
+const addon = globSync(`classic-level/prebuilds/${process.platform}-${process.arch}/*.node`, { cwd: packages })
+  .filter((file) => !file.includes("musl"))
+  .map((file) => realpathSync(join(packages, file)))
+  .at(0);
 
 type Changes = Omit<Partial<SandboxLaunch>, "policy"> & { readonly policy?: Partial<SandboxPolicy> };
 
@@ -150,6 +158,18 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
     const run = [realpathSync("/bin/echo")];
     assert.equal(await written(launch(code, { policy: { run } })), '["it runs","EACCES"]');
     assert.equal(await written(launch(code, { testing: { native: true } })), '["EPERM","EPERM"]');
+  });
+
+  test("loads addons only where they are granted", {
+    skip: addon === undefined && "no addon is installed",
+  }, async () => {
+    const code = `
+      const loaded = { exports: {} };
+      try { process.dlopen(loaded, ${JSON.stringify(addon)}); socket.end(typeof loaded.exports); }
+      catch (error) { socket.end(error.code); }`;
+    const read = [join(folder, "own"), dirname(addon!)];
+    assert.equal(await written(launch(code, { policy: { read, addons: true } })), "object");
+    assert.equal(await written(launch(code, { policy: { read } })), "ERR_DLOPEN_DISABLED");
   });
 
   test("can end a child process that was granted", async () => {
