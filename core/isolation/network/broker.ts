@@ -7,7 +7,7 @@ import { isPublicAddress } from "../../util/public_address.ts";
 /** Seconds for which a connection attempt may last, all addresses of a name together. */
 const DIAL_SECONDS = 30;
 
-/** What a module may connect to. */
+/** Decides what a module may connect to. */
 export interface NetworkGrant {
   /**
    * Whether the name or address, exactly as the module gives it, may be connected to at the port.
@@ -85,7 +85,7 @@ export class Broker {
     }
   }
 
-  /** Ends the connections that are not granted any more. */
+  /** Ends all connections of the module. */
   close(): void {
     for (const socket of this.#open) socket.destroy();
   }

@@ -121,7 +121,7 @@ class CarriedSocket {
     inner.on("error", (error) => socket.destroy(error));
     inner.on("timeout", () => socket.emit("timeout"));
     inner.on("close", () => {
-      // What was read before the end is delivered first.
+      // The bytes that came before the end are delivered first.
       if (!inner.readableEnded) socket.destroy();
     });
     inner.pause();

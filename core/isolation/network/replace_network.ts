@@ -13,7 +13,7 @@ import { carry } from "./carried_socket.ts";
 /** Bytes of the line with which a connection of the host begins. */
 const MAX_LINE = 20;
 
-export interface NetworkDeps {
+export interface ReplacedNetworkDeps {
   /** Asks the host for a connection. */
   dial(host: string, port: number): Promise<Dialed>;
   /** Returns the error for something that no host or address can be granted for. */
@@ -21,7 +21,7 @@ export interface NetworkDeps {
 }
 
 /** Returns a function for each connection that the host opens to this sandbox. */
-export function replaceNetwork({ dial, refuse }: NetworkDeps): (inner: Socket) => void {
+export function replaceNetwork({ dial, refuse }: ReplacedNetworkDeps): (inner: Socket) => void {
   /** Connections and replies may arrive in either order. */
   const waiting = new Map<number, PromiseWithResolvers<Socket>>();
   const slot = (id: number) => {
@@ -68,7 +68,7 @@ export function replaceNetwork({ dial, refuse }: NetworkDeps): (inner: Socket) =
 }
 
 /** Refuses what would fail in the kernel with an error that explains nothing. */
-function refuseOthers(refuse: NetworkDeps["refuse"]): void {
+function refuseOthers(refuse: ReplacedNetworkDeps["refuse"]): void {
   const late = (error: Error, callback: unknown) => {
     if (typeof callback === "function") setImmediate(() => callback(error));
     else throw error;
@@ -106,7 +106,7 @@ function readConnect(values: readonly unknown[]): { options: NetConnectOpts; lis
   return { options: { ...more, ...host, port: Number(first) } as NetConnectOpts, listener };
 }
 
-/** Reads the line with the id of the dial. What follows it stays to be read. */
+/** Reads the line with the id of the dial. The bytes that follow are read later, by the socket. */
 function readId(inner: Socket, found: (id: number) => void): void {
   let line = Buffer.alloc(0);
   inner.on("error", () => undefined);

@@ -13,7 +13,7 @@ import { Broker } from "#core/isolation/network/broker.ts";
 import { Channel } from "#core/relay/channel.ts";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
 
-/** What a function that runs in the sandbox gets. */
+/** The modules that a function in the sandbox gets. */
 interface Modules {
   readonly net: typeof import("node:net");
   readonly tls: typeof import("node:tls");
@@ -333,7 +333,7 @@ test("a socket times out, can be destroyed before it is connected, and ends when
   assert.deepEqual(await inside(() => (globalThis as { closing?: unknown }).closing), [false]);
 });
 
-test("what cannot be granted is refused with an error that names it", async () => {
+test("UDP, sockets of the system, servers and lookups of names are refused with an error that names them", async () => {
   const seen = await inside(async ({ net, dgram, dns, events }) => {
     const codes: unknown[] = [];
     const codeOf = (run: () => unknown) => {
