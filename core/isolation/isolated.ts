@@ -139,7 +139,8 @@ class Isolated {
     const own = { host, reloading, depends };
     const task = taskOf(source.name, this.#code.options, this.#deps, own, this.#rights);
     const loaded = readLoaded(await channel.call("load", task), "what it provides");
-    const fault = this.#rights && loadedFault(source.name, loaded, this.#code.depends);
+    const fault =
+      this.#rights && loadedFault(source.name, loaded, { depends: this.#code.depends, placed: this.#placed() });
     if (fault !== undefined) throw refusalIn(kind)(...fault);
     if (loaded.global && module.host !== "*") module.set_global();
     if (loaded.serves) {
@@ -165,6 +166,13 @@ class Isolated {
     return mirrorOf(loaded.exports, (path, values) => channel.call("call", path, values));
   }
 
+  /** Returns the names of apps whose paths the operator has set. */
+  #placed(): ReadonlySet<string> {
+    const { config } = this.#deps.context;
+    const tables = [undefined, ...config.hosts()].map((host) => config.value("http_paths", host));
+    return new Set(tables.flatMap((paths) => Object.keys(paths ?? {})));
+  }
+
   #depend(name: string): void {
     const exported = this.#module.depends(name);
     if (name === "http") return;
@@ -185,7 +193,7 @@ class Isolated {
     try {
       const app = readApp(received, "an app");
       const refuse = refusalIn(this.#runner.kind);
-      const fault = this.#rights && appFault(this.#runner.source.name, app);
+      const fault = this.#rights && appFault(this.#runner.source.name, app, this.#placed());
       if (fault !== undefined) throw refuse(...fault);
       if (app.host !== this.#module.host) {
         const what = `provide an app of the host ${app.host} after it is loaded`;

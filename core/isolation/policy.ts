@@ -1,4 +1,4 @@
-/** What the kernel lets the process of a sandboxed module do. */
+/** Makes the rules by which the kernel restricts the process of a sandboxed module. */
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { SandboxPolicy } from "../sandbox/index.ts";
@@ -6,7 +6,9 @@ import { packageFolder } from "../util/package.ts";
 import type { SourceFile } from "./messages.ts";
 import type { ModuleRights } from "./rights.ts";
 
-/** Parts of this package that its code needs: those that it has when it runs from source or built. */
+/**
+ * Parts of this package that its code needs: those that it has when it runs from source or built.
+ */
 const ownParts = ["package.json", "core", "modules", "dist", "config", "node_modules"];
 
 /**

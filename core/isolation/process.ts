@@ -10,7 +10,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { fileURLToPath } from "node:url";
 import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { deserializeForeignError } from "../relay/errors.ts";
-import { FrameFault, FrameReader, frameOf } from "../relay/frames.ts";
+import { FrameDecoder, FrameFault, frameOf } from "../relay/frames.ts";
 import { untrustedFault } from "../relay/untrusted_value.ts";
 import { launchSandboxed } from "../sandbox/index.ts";
 import { reasonOf } from "../util/errors.ts";
@@ -57,7 +57,7 @@ export class SandboxProcess extends ModuleRunner {
   readonly output: SandboxOutput;
   readonly #child: ChildProcess;
   readonly #socket: Duplex;
-  readonly #reader = new FrameReader(MAX_MESSAGE);
+  readonly #reader = new FrameDecoder(MAX_MESSAGE);
   readonly #heap: number;
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;

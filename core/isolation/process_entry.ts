@@ -6,7 +6,7 @@
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
 import type { MessageEndpoint } from "../relay/channel.ts";
-import { FrameReader, frameOf } from "../relay/frames.ts";
+import { FrameDecoder, frameOf } from "../relay/frames.ts";
 import { runInstance } from "./instance_program.ts";
 import type { SandboxStart } from "./messages.ts";
 
@@ -47,7 +47,7 @@ function send(frame: Buffer): void {
 const host: MessageEndpoint = {
   postMessage: (message) => send(frameOf(message, maxMessage)),
   on(_event, listener) {
-    const reader = new FrameReader();
+    const reader = new FrameDecoder();
     socket.on("data", (piece) => {
       reader.push(piece as Buffer);
       for (let next = reader.next(); next !== undefined; next = reader.next()) listener(next.value);

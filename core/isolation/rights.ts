@@ -1,4 +1,7 @@
-/** What the configuration grants to a sandboxed module: `modules: { NAME: { grant: {...} } }`. */
+/**
+ * Reads the rights that the configuration grants to a sandboxed module:
+ * `modules: { NAME: { grant: {...} } }`.
+ */
 import type { Config } from "../config/index.ts";
 import { moduleName } from "../module/locate.ts";
 

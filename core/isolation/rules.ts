@@ -63,7 +63,7 @@ export const eventRemedy = (module: string): string =>
 export const hookRemedy = (module: string): string =>
   `it can hook its own events (${appName(module)}-...), those of modules that it depends on, and ${[...publicEvents].join(", ")}`;
 
-/** What a module must not do, and what to do instead, as the two parts of an error. */
+/** An act that a module must not do, and the remedy: the two parts of an error. */
 export type RuleFault = readonly [what: string, remedy: string];
 
 /** Returns what a sandboxed module declares without a right to it. */
@@ -93,13 +93,23 @@ function optionsFault(module: string, options: OptionDeclarations, rights: Modul
 
 const appNamePattern = /^[\w.~-]+$/;
 
-/** Returns what an app of a sandboxed module has without a right to it. */
-export function appFault(module: string, { settings }: ProvidedApp): RuleFault | undefined {
+/**
+ * Returns what an app of a sandboxed module has without a right to it. `placed`: the names of apps
+ * whose paths the operator has set.
+ */
+export function appFault(
+  module: string,
+  { settings }: ProvidedApp,
+  placed: ReadonlySet<string>,
+): RuleFault | undefined {
   const { name = appName(module), default_path = `/${name}`, priority = 0 } = settings;
-  if (!appNamePattern.test(name) || !isNamedFor(module, name, "_-"))
-    return [`provide an app by the name ${name}`, `leave the name out, or begin it with ${appName(module)}_`];
+  if (!appNamePattern.test(name) || !(isNamedFor(module, name, "_-") || placed.has(name)))
+    return [
+      `provide an app by the name ${name}`,
+      `begin the name with ${appName(module)}_; operators can allow it with http_paths: { ${name}: /${name} }`,
+    ];
   const path = default_path.startsWith("/") ? default_path : `/${default_path}`;
-  if (path !== `/${name}` && !path.startsWith(`/${name}/`))
+  if (!placed.has(name) && path !== `/${name}` && !path.startsWith(`/${name}/`))
     return [`provide an app at ${path}`, `leave default_path out; operators can set http_paths: { ${name}: ${path} }`];
   // Another app at the same path goes first.
   return priority > 0 ? [`give an app the priority ${priority}`, "only priorities up to 0 are allowed"] : undefined;
@@ -109,12 +119,12 @@ export function appFault(module: string, { settings }: ProvidedApp): RuleFault |
 export function loadedFault(
   module: string,
   { apps, scopes, events }: Pick<Loaded, "apps" | "scopes" | "events">,
-  depends: readonly string[],
+  { depends, placed }: { readonly depends: readonly string[]; readonly placed: ReadonlySet<string> },
 ): RuleFault | undefined {
   const scope = scopes.find(({ kind }) => !isNamedFor(module, kind, "_-"));
   if (scope !== undefined)
     return [`declare token scopes of the kind ${scope.kind}`, `begin the kind with ${appName(module)}`];
   const event = events.find((name) => !mayHook(module, depends, name));
   if (event !== undefined) return [`hook ${event}`, hookRemedy(module)];
-  return apps.map((app) => appFault(module, app)).find((fault) => fault !== undefined);
+  return apps.map((app) => appFault(module, app, placed)).find((fault) => fault !== undefined);
 }

@@ -1,4 +1,7 @@
-/** What the worker thread of an isolated module and the process of a sandboxed one have in common. */
+/**
+ * The common part of both runners: the worker thread of an isolated module, and the process of a
+ * sandboxed one.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +11,7 @@ import type { Channel } from "../relay/channel.ts";
 import { innerPath } from "../relay/inner_request.ts";
 import { watchLiveness } from "../relay/liveness.ts";
 import { ModhostError } from "../util/errors.ts";
+import { removeLeftFolders } from "./left_folders.ts";
 import type { Described, SourceFile } from "./messages.ts";
 import { readDescribed } from "./received.ts";
 import type { RunnerKind } from "./runner_kind.ts";
@@ -36,6 +40,7 @@ export abstract class ModuleRunner {
     this.kind = kind;
     this.source = { name, file, directory, root };
     this.#loadTimeout = loadTimeout;
+    removeLeftFolders();
     this.folder = mkdtempSync(join(tmpdir(), `modhost-${kind}-`));
     this.path = innerPath(this.folder, "http");
   }
@@ -43,7 +48,9 @@ export abstract class ModuleRunner {
   /** Ends the code. `reason` replaces the one that the code itself gives. */
   abstract end(reason?: string): Promise<void>;
 
-  /** Returns the memory in bytes that counts towards `isolated_heap`. `value`: the reply to a ping. */
+  /**
+   * Returns the memory in bytes that counts towards `isolated_heap`. `value`: the reply to a ping.
+   */
   protected abstract memory(value: unknown): number;
 
   /**
@@ -81,7 +88,9 @@ export abstract class ModuleRunner {
     void this.ended.then(end);
   }
 
-  /** Must be called when the code has ended. Returns the reason that names the worker or sandbox. */
+  /**
+   * Must be called when the code has ended. Returns the reason that names the worker or sandbox.
+   */
   protected finish(how: string): string {
     const reason = `its ${this.kind} ended: ${how}`;
     this.channel.end(new ModhostError("ISOLATED_ENDED", { name: this.source.name, reason }));

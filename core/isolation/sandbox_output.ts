@@ -1,4 +1,6 @@
-/** Writes what a sandboxed process prints to the log, line by line, and no more than the log bears. */
+/**
+ * Writes what a sandboxed process prints to the log, line by line, and no more than the log bears.
+ */
 import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import type { LogLevel, ModuleLog } from "../types.ts";

@@ -27,7 +27,7 @@ export function frameOf(value: unknown, maxBytes: number = MAX_FRAME_BYTES): Buf
  * Finds the frames in what arrives. It needs no more memory than one body of the maximum length and
  * the pieces that have been pushed, however small the pieces are.
  */
-export class FrameReader {
+export class FrameDecoder {
   readonly #maxBytes: number;
   readonly #pieces: Buffer[] = [];
   readonly #head = Buffer.alloc(HEAD_BYTES);

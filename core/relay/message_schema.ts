@@ -34,7 +34,7 @@ export const oneOf =
   (value, at) =>
     values.includes(value as string) ? (value as T[number]) : refuse(at, `one of ${values.join(", ")}`);
 
-/** Any value. Whoever gets it in the end must not trust it either. */
+/** Reads any value. The code that gets it in the end must not trust it either. */
 export const anything: Reader<unknown> = (value) => value;
 
 export const optional =

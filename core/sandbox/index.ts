@@ -7,7 +7,7 @@ import { renameSync } from "node:fs";
 import { createServer } from "node:net";
 import type { Duplex } from "node:stream";
 
-/** What the kernel lets the process do. Paths are absolute and real. */
+/** The rules of the kernel for the process. Paths are absolute and real. */
 export interface SandboxPolicy {
   readonly read: readonly string[];
   readonly write: readonly string[];

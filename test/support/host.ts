@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before } from "node:test";
 import { createHost, type Host } from "#core/index.ts";
 import type { HttpProvider, MiddlewareProvider, ModuleFunction } from "#core/types.ts";
-import { registerInWorker, type SetupSource, setupSource, writeModules } from "./isolated_modules.ts";
+import { outsideOptions, registerInWorker, type SetupSource, setupSource, writeModules } from "./isolated_modules.ts";
 import { Client, type Ports } from "./transports.ts";
 
 type FromFolder<T> = T | ((folder: string) => T);
@@ -87,7 +87,7 @@ async function start(setup: HostSetup, folder: string, isolated: SetupSource | u
   for (const name of Object.keys(config)) if (config[name] === undefined) delete config[name];
   const modules = resolved(setup.modules, folder) ?? {};
   const inWorkers = isolated === undefined ? [] : Object.keys(modules).filter((name) => !setup.inMain?.includes(name));
-  if (inWorkers.length > 0) config.modules_isolated = inWorkers;
+  if (inWorkers.length > 0) Object.assign(config, outsideOptions(inWorkers, folder));
   const files = isolated === undefined ? [] : await writeModules(isolated, inWorkers, folder);
   const given = Object.keys(modules).map((name) => {
     return files[inWorkers.indexOf(name)] ?? { name, load: modules[name] as ModuleFunction };

@@ -1,7 +1,7 @@
 /** Frames over a stream of bytes, as a sandbox sends them and as a hostile one may. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { FrameFault, FrameReader, frameOf } from "#core/relay/frames.ts";
+import { FrameFault, FrameDecoder, frameOf } from "#core/relay/frames.ts";
 
 const values: readonly unknown[] = [
   undefined,
@@ -16,7 +16,7 @@ const values: readonly unknown[] = [
   new Uint8Array([1, 2, 3]),
 ];
 
-function all(reader: FrameReader): unknown[] {
+function all(reader: FrameDecoder): unknown[] {
   const found: unknown[] = [];
   for (let next = reader.next(); next !== undefined; next = reader.next()) found.push(next.value);
   return found;
@@ -33,7 +33,7 @@ describe("frames", () => {
   for (const size of [1, 2, 3, 5, 64, 100_000]) {
     test(`carry every value when they arrive in pieces of ${size} bytes`, () => {
       const bytes = Buffer.concat(values.map((value) => frameOf(value)));
-      const reader = new FrameReader();
+      const reader = new FrameDecoder();
       const found: unknown[] = [];
       for (let at = 0; at < bytes.length; at += size) {
         reader.push(bytes.subarray(at, at + size));
@@ -44,14 +44,14 @@ describe("frames", () => {
   }
 
   test("are refused by their length alone, before a body of that length is allocated", () => {
-    const reader = new FrameReader(1000);
+    const reader = new FrameDecoder(1000);
     reader.push(Buffer.from([0xff, 0xff, 0xff, 0xff]));
     assert.throws(() => reader.next(), new FrameFault("a message of 4294967295 bytes, and at most 1000 are allowed"));
     const exact = frameOf("x".repeat(100));
-    const enough = new FrameReader(exact.length - 4);
+    const enough = new FrameDecoder(exact.length - 4);
     enough.push(exact);
     assert.equal(enough.next()?.value, "x".repeat(100));
-    const small = new FrameReader(exact.length - 5);
+    const small = new FrameDecoder(exact.length - 5);
     small.push(exact);
     assert.throws(() => small.next(), FrameFault);
   });
@@ -69,7 +69,7 @@ describe("frames", () => {
     }
     let faults = 0;
     for (const body of bodies) {
-      const reader = new FrameReader(1000);
+      const reader = new FrameDecoder(1000);
       reader.push(frame(body));
       try {
         reader.next();
@@ -82,7 +82,7 @@ describe("frames", () => {
   });
 
   test("give objects without foreign prototypes, whatever names their fields have", () => {
-    const reader = new FrameReader();
+    const reader = new FrameDecoder();
     reader.push(frameOf(JSON.parse('{"__proto__":{"polluted":true},"constructor":1}')));
     const value = reader.next()?.value as Record<string, unknown>;
     assert.equal(Object.getPrototypeOf(value), Object.prototype);
