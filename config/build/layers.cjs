@@ -18,7 +18,16 @@ const inWings = (names) => `^modules/mod_node/(${names.join("|")})/`;
  * Folders of the core that import none of the others. Only `http` may use `relay`, which forwards
  * requests to another server.
  */
-const protocols = { config: "", tls: "", net: "", http: "relay/|", metrics: "", tokens: "", relay: "", sandbox: "" };
+const protocols = {
+  config: "",
+  tls: "",
+  net: "",
+  http: "relay/|",
+  metrics: "",
+  tokens: "",
+  relay: "",
+  sandbox: "",
+};
 
 /**
  * Folders of the core above those, from bottom to top: none imports those after it, or its

@@ -2,8 +2,7 @@
  * The process of a sandboxed module. Its code may be hostile: the host reads no more of its
  * messages than it can afford, and ends it at the first one that is malformed.
  */
-import type { ChildProcess } from "node:child_process";
-import { mkdirSync, readFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex, Readable } from "node:stream";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
@@ -12,10 +11,10 @@ import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { deserializeForeignError } from "../relay/errors.ts";
 import { FrameDecoder, FrameFault, frameOf } from "../relay/frames.ts";
 import { untrustedFault } from "../relay/untrusted_value.ts";
-import { launchSandboxed } from "../sandbox/index.ts";
+import { launchSandboxed, moduleProcess, type Sandboxed, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
 import { reasonOf } from "../util/errors.ts";
 import type { SandboxStart, SourceFile } from "./messages.ts";
-import { policyOf } from "./policy.ts";
+import { nodeOptions, policyOf } from "./policy.ts";
 import type { ModuleRights } from "./rights.ts";
 import { ModuleRunner } from "./runner.ts";
 import { SandboxOutput } from "./sandbox_output.ts";
@@ -55,7 +54,7 @@ export class SandboxProcess extends ModuleRunner {
   readonly channel: Channel;
   readonly ended: Promise<string>;
   readonly output: SandboxOutput;
-  readonly #child: ChildProcess;
+  readonly #sandboxed: Sandboxed;
   readonly #socket: Duplex;
   readonly #reader = new FrameDecoder(MAX_MESSAGE);
   readonly #heap: number;
@@ -69,17 +68,12 @@ export class SandboxProcess extends ModuleRunner {
     const { loadTimeout, log } = deps.context;
     super("sandbox", source, loadTimeout);
     this.#heap = heapOf(deps);
-    const temporary = join(this.folder, "tmp");
-    mkdirSync(temporary, { mode: 0o700 });
     const start: SandboxStart = { source: this.source, loadTimeout, maxMessage: MAX_MESSAGE };
-    const { child, socket } = launchSandboxed({
-      name: source.name,
-      program: fileURLToPath(program),
-      args: [JSON.stringify(start)],
-      listen: this.path,
-      policy: policyOf(source, rights, temporary, this.#heap),
-    });
-    this.#child = child;
+    this.#sandboxed = this.#launch(
+      policyOf(this.source, rights, join(this.folder, "tmp"), fileURLToPath(program)),
+      start,
+    );
+    const { child, socket } = this.#sandboxed;
     this.#socket = socket;
     this.output = new SandboxOutput(log.of(source.name, "*"));
     this.output.follow(child.stdout as Readable, "info");
@@ -108,6 +102,31 @@ export class SandboxProcess extends ModuleRunner {
     for (const stream of [child.stdout, child.stderr, socket]) (stream as { unref?(): void } | null)?.unref?.();
   }
 
+  #launch(policy: SandboxPolicy, start: SandboxStart): Sandboxed {
+    const { name } = this.source;
+    const { TMPDIR: temporary = "" } = policy.env;
+    mkdirSync(temporary, { mode: 0o700 });
+    const user = sandboxUser(name, policy.user);
+    if (user !== undefined) {
+      // The module's own user may pass through the folder of the host, and sees nothing else in it.
+      chmodSync(this.folder, 0o711);
+      chownSync(temporary, user, user);
+    }
+    try {
+      return launchSandboxed({
+        name,
+        program: fileURLToPath(program),
+        args: [JSON.stringify(start)],
+        listen: this.path,
+        policy,
+        nodeOptions: nodeOptions(this.#heap),
+      });
+    } catch (error) {
+      rmSync(this.folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
   /** Kills the process and its children. Resolves at once: `ended` resolves when it has gone. */
   async end(reason?: string): Promise<void> {
     this.#reason = reason ?? this.#reason;
@@ -115,13 +134,14 @@ export class SandboxProcess extends ModuleRunner {
   }
 
   #kill(): void {
-    const { pid, exitCode, signalCode } = this.#child;
+    const { child } = this.#sandboxed;
+    const { pid, exitCode, signalCode } = child;
     if (pid === undefined || exitCode !== null || signalCode !== null) return;
     try {
       // The process leads a group, to which its children belong unless they leave it.
       process.kill(-pid, "SIGKILL");
     } catch {
-      this.#child.kill("SIGKILL");
+      child.kill("SIGKILL");
     }
   }
 
@@ -130,9 +150,8 @@ export class SandboxProcess extends ModuleRunner {
    * bounded by Node.js.
    */
   protected memory(): number {
-    const { pid } = this.#child;
     try {
-      const [, resident = "0"] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");
+      const [, resident = "0"] = readFileSync(`/proc/${moduleProcess(this.#sandboxed)}/statm`, "utf8").split(" ");
       return Math.max(0, Number(resident) * 4096 - this.#heap - OWN_BYTES);
     } catch {
       return 0;
@@ -198,7 +217,7 @@ export class SandboxProcess extends ModuleRunner {
     this.isAlive = false;
     // Its children may go on without it.
     this.#kill();
-    const { stdout, stderr } = this.#child;
+    const { stdout, stderr } = this.#sandboxed.child;
     const streams = [this.#socket, stdout, stderr].filter((stream) => stream !== null);
     const isRead = () => !this.#isHandling && streams.every((stream) => stream.readableEnded || stream.destroyed);
     const latest = performance.now() + MAX_LAST_MS;
@@ -207,6 +226,6 @@ export class SandboxProcess extends ModuleRunner {
       if (this.#isHandling) idle = 0;
     }
     for (const stream of streams) stream.destroy();
-    return this.finish(this.#reason ?? this.output.outOfMemory ?? signal ?? `process.exit(${code})`);
+    return this.finish(this.#reason ?? this.output.lastWords ?? signal ?? `process.exit(${code})`);
   }
 }

@@ -7,18 +7,23 @@ import type { LogLevel, ModuleLog } from "../types.ts";
 import { MAX_TEXT } from "../util/clipped.ts";
 import { Bucket } from "../util/rate_limit.ts";
 
+/** Maximum number of characters of last words. */
+const MAX_WORDS = 500;
+
 /** Lines that are written: 1000 at once, then 100 a second. The others are counted. */
 const LINES = { burst: 1000, perSecond: 100 };
 
 /** Matches the last words of a process that has used up its heap. */
 const heapUsedUp = /^FATAL ERROR: .*JavaScript heap out of memory/;
+/** Matches those of a launcher that could not start the process. */
+const notStarted = /^The sandbox cannot start \(/;
 
 export class SandboxOutput {
   readonly #log: ModuleLog;
   readonly #lines = new Bucket(LINES, performance.now());
   #left = 0;
-  /** Why the process ends, if it has used up its heap. */
-  outOfMemory: string | undefined;
+  /** Why the process ends, if it has said so. */
+  lastWords: string | undefined;
 
   constructor(log: ModuleLog) {
     this.#log = log;
@@ -43,7 +48,8 @@ export class SandboxOutput {
   }
 
   #write(level: LogLevel, line: string): void {
-    if (heapUsedUp.test(line)) this.outOfMemory = "out of memory: its heap reached isolated_heap";
+    if (heapUsedUp.test(line)) this.lastWords = "out of memory: its heap reached isolated_heap";
+    if (notStarted.test(line)) this.lastWords = line.slice(0, MAX_WORDS);
     if (this.#lines.take(performance.now()) > 0) {
       if (this.#left === 0) this.#log.warn("prints so much that most of it is left out from now on");
       this.#left += 1;

@@ -2,8 +2,6 @@
 import { sandboxUnavailable } from "#core/sandbox/index.ts";
 import type { RunMode } from "#core/types.ts";
 
-process.env.MODHOST_SANDBOX_STAND_IN = "1";
-
 export type OutsideMode = Exclude<RunMode, "trusted">;
 
 export interface RunModeCase {

@@ -18,7 +18,7 @@ const flag = { type: "boolean", default: false } as const;
 const { values } = parseArgs({ options: { isolated: flag, sandboxed: flag } });
 const isOutside = values.isolated || values.sandboxed;
 if (isOutside) process.env.MODHOST_TEST_ISOLATED = "HTTP/1.1,HTTPS/1.1,HTTP/2";
-if (values.sandboxed) Object.assign(process.env, { MODHOST_TEST_SANDBOXED: "1", MODHOST_SANDBOX_STAND_IN: "1" });
+if (values.sandboxed) process.env.MODHOST_TEST_SANDBOXED = "1";
 
 const statements = await readStatements();
 const problems = disagreements(statements, await readTitles());
