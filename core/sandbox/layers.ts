@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { release } from "node:os";
-import type { Rule } from "./kernel/landlock.ts";
+import type { FileRule } from "./kernel/landlock.ts";
 import { isKnown } from "./kernel/numbers.ts";
 import { BUBBLEWRAP, bubblewrap, launcherFile } from "./namespaces.ts";
 import { nodeRules } from "./node_needs.ts";
@@ -99,7 +99,7 @@ function probe(): Findings {
   return { kernel, user, namespaces: probeNamespaces() };
 }
 
-function specOf(rules: readonly Rule[], more: Partial<LauncherSpec>): string {
+function specOf(rules: readonly FileRule[], more: Partial<LauncherSpec>): string {
   const node = realpathSync(process.execPath);
   const parent = process.pid;
   const spec: LauncherSpec = {

@@ -6,7 +6,7 @@ import { lstatSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { projectFolder } from "../util/package.ts";
-import type { Rule } from "./kernel/landlock.ts";
+import type { FileRule } from "./kernel/landlock.ts";
 import { foldersOfLibraries } from "./node_needs.ts";
 
 export const BUBBLEWRAP = "bwrap";
@@ -17,7 +17,11 @@ const unshared = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-
 const provided = /^\/(?:proc|dev|sys)(?:\/|$)/;
 
 /** Returns the words in front of the launcher. `writable`: folders beyond the rules. */
-export function bubblewrap(rules: readonly Rule[], launcher: string, writable: readonly string[]): readonly string[] {
+export function bubblewrap(
+  rules: readonly FileRule[],
+  launcher: string,
+  writable: readonly string[],
+): readonly string[] {
   const mounts = new Map<string, "--ro-bind-try" | "--bind">();
   // The launcher reads its own files before it restricts itself.
   const own = projectFolder(dirname(launcher));
@@ -65,12 +69,15 @@ function parentsOf(paths: readonly string[]): readonly string[] {
   const parents = new Set<string>();
   for (const path of paths) for (let above = dirname(path); above !== "/"; above = dirname(above)) parents.add(above);
   for (const path of paths) parents.delete(path);
-  // Those below a folder that is mounted exist in it.
+  // Folders below a mounted one exist already.
   const isInside = (path: string) => paths.some((other) => path.startsWith(`${other}/`));
   return [...parents].filter((path) => !isInside(path)).toSorted();
 }
 
-/** On many systems /lib leads to /usr/lib. A link is made again; its target is mounted by itself. */
+/**
+ * On many systems /lib leads to /usr/lib. Such a link is made again, because its target is mounted
+ * by itself.
+ */
 function mount(path: string, how: string): readonly string[] {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
   return isLink && dirname(path) === "/" ? ["--symlink", readlinkSync(path), path] : [how, path, path];

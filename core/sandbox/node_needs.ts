@@ -1,7 +1,7 @@
-/** What Node.js itself needs in a sandbox: files, and options that restrict it once more. */
+/** The files that Node.js itself needs in a sandbox, and its options that restrict it once more. */
 import { readFileSync, realpathSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import type { Rule } from "./kernel/landlock.ts";
+import type { FileRule } from "./kernel/landlock.ts";
 import type { SandboxLaunch, SandboxPolicy } from "./policy.ts";
 
 const NULL = "/dev/null";
@@ -45,24 +45,24 @@ function libraries(): readonly string[] {
 const isLoader = (file: string) => basename(file).startsWith("ld-");
 
 /** Returns the rules that Node needs. */
-export function nodeRules({ run, addons }: Pick<SandboxPolicy, "run" | "addons">): readonly Rule[] {
+export function nodeRules({ run, addons }: Pick<SandboxPolicy, "run" | "addons">): readonly FileRule[] {
   const folders = run.length > 0 || addons ? libraryFolders : [];
   return [
     [realpathSync(process.execPath), "run"],
-    ...libraries().map((file): Rule => [file, isLoader(file) ? "run" : "read"]),
-    ...[...opened, ...folders].map((path): Rule => [path, "read"]),
+    ...libraries().map((file): FileRule => [file, isLoader(file) ? "run" : "read"]),
+    ...[...opened, ...folders].map((path): FileRule => [path, "read"]),
     [NULL, "write"],
   ];
 }
 
 /** Returns the rules of a sandbox. */
-export function rulesOf(policy: SandboxPolicy): readonly Rule[] {
+export function rulesOf(policy: SandboxPolicy): readonly FileRule[] {
   const { read, write, run } = policy;
   return [
     ...nodeRules(policy),
-    ...read.map((path): Rule => [path, "read"]),
-    ...write.map((path): Rule => [path, "write"]),
-    ...run.map((path): Rule => [path, "run"]),
+    ...read.map((path): FileRule => [path, "read"]),
+    ...write.map((path): FileRule => [path, "write"]),
+    ...run.map((path): FileRule => [path, "run"]),
   ];
 }
 

@@ -1,8 +1,8 @@
-/** What a sandboxed process may do, and how it is started. */
+/** The types that describe a sandbox: its rights, its program and its layers. */
 
-/** What the kernel lets the process do. Paths are absolute and real. */
+/** The rights that the kernel leaves to the process. Paths are absolute and real. */
 export interface SandboxPolicy {
-  /** Files and folders that may be read. What Node itself reads is added. */
+  /** Files and folders that may be read. The launcher adds those that Node itself reads. */
   readonly read: readonly string[];
   /** Folders below which files may be read, created, changed and removed, and never executed. */
   readonly write: readonly string[];
@@ -43,7 +43,7 @@ export interface SandboxLaunch {
   readonly testing?: {
     /** The highest Landlock ABI to use. */
     readonly landlockAbi?: number;
-    /** Whether Node's own permissions are left out, so that the program can make any system call. */
+    /** Whether Node's own permissions are left out: the program can then make any system call. */
     readonly native?: boolean;
   };
 }

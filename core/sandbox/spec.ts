@@ -1,5 +1,5 @@
-/** What the host passes to the launcher, as JSON. */
-import type { Rule } from "./kernel/landlock.ts";
+/** The messages between the host and the launcher, as JSON. */
+import type { FileRule } from "./kernel/landlock.ts";
 import type { SandboxLimits } from "./policy.ts";
 
 export interface LauncherSpec {
@@ -8,7 +8,7 @@ export interface LauncherSpec {
   readonly node: string;
   readonly args: readonly string[];
   readonly env: readonly string[];
-  readonly rules: readonly Rule[];
+  readonly rules: readonly FileRule[];
   /** File that must be readable at the end, for a clear error. */
   readonly program?: string;
   readonly run: boolean;
@@ -21,7 +21,7 @@ export interface LauncherSpec {
   readonly landlockAbi?: number;
 }
 
-/** What the launcher reports when it is started without a program, to find out what works. */
+/** The result of a launcher that is started without a program, to find out which steps work. */
 export interface ProbeReport {
   readonly landlockAbi: number;
   /** The step that failed, and why. */

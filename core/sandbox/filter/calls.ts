@@ -259,7 +259,7 @@ export const allowedCalls: readonly SystemCall[] = [
     only: GETSOCKOPT,
   },
   { name: "shutdown", x64: 48, arm64: 210, why: "Ends one side of a connection." },
-  // What the process is
+  // Facts about the process
   { name: "getpid", x64: 39, arm64: 172, why: "The own process." },
   { name: "getppid", x64: 110, arm64: 173, why: "The parent's id, which gives no right." },
   { name: "getuid", x64: 102, arm64: 174, why: "The user." },

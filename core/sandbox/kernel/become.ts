@@ -32,11 +32,11 @@ const F_SETFD = 2;
 const CLOSE_ON_EXEC = 1;
 
 /** Leaves these descriptors open for the new program, and no others. */
-export function keepOnly(libc: Libc, kept: readonly number[]): void {
+export function keepOnly(libc: Libc, wanted: readonly number[]): void {
   for (const entry of readdirSync("/proc/self/fd")) {
     const fd = Number(entry);
     // The folder that was listed is closed by now, so its descriptor fails.
-    libc.try(calls.fcntl, fd, F_SETFD, kept.includes(fd) ? 0 : CLOSE_ON_EXEC);
+    libc.try(calls.fcntl, fd, F_SETFD, wanted.includes(fd) ? 0 : CLOSE_ON_EXEC);
   }
 }
 
@@ -50,13 +50,13 @@ const LOWEST = 1n << 36n;
 const PAGES = 2 ** 26 - 2 ** 20;
 
 /** Arguments of `execve` in memory, at addresses that nobody can guess. */
-export interface Start {
+export interface ExecArguments {
   readonly path: bigint;
   readonly args: bigint;
   readonly env: bigint;
 }
 
-export function prepare(libc: Libc, path: string, args: readonly string[], env: readonly string[]): Start {
+export function prepare(libc: Libc, path: string, args: readonly string[], env: readonly string[]): ExecArguments {
   return {
     path: atRandom(libc, zeroEnded(path)),
     args: atRandom(libc, table(libc, [path, ...args])),
@@ -65,7 +65,7 @@ export function prepare(libc: Libc, path: string, args: readonly string[], env: 
 }
 
 /** @throws {CallError} if the program cannot be executed; otherwise it does not return */
-export function become(libc: Libc, { path, args, env }: Start): never {
+export function become(libc: Libc, { path, args, env }: ExecArguments): never {
   libc.call("execve", calls.execve, path, args, env);
   throw new CallError("execve", 0);
 }

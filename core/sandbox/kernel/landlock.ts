@@ -1,7 +1,7 @@
 /**
- * Landlock: the kernel refuses every file that no rule names. It needs no privilege. What the
- * kernel knows depends on its version, which it reports as a number, the ABI. ABI 1 (Linux 5.13) is
- * enough: what it lacks is refused by the filter of system calls.
+ * Landlock: the kernel refuses every file that no rule names. It needs no privilege. Its version is
+ * a number, the ABI. ABI 1 (Linux 5.13) is enough: the filter of system calls refuses what it
+ * lacks.
  */
 import { closeSync, fstatSync, openSync } from "node:fs";
 import type { Libc } from "./libc.ts";
@@ -32,7 +32,7 @@ const rights = {
 };
 
 export type Right = keyof typeof rights;
-export type Rule = readonly [path: string, right: Right];
+export type FileRule = readonly [path: string, right: Right];
 
 /** Number of file rights that an ABI knows. */
 const countOfRights = (abi: number) => (abi >= 5 ? 16 : abi >= 3 ? 15 : abi === 2 ? 14 : 13);
@@ -57,7 +57,7 @@ export function landlockAbi(libc: Libc): number {
  *   and some of overlay file systems, are made again once nobody uses them, and the rule would be
  *   lost. These descriptors cannot be read (O_PATH).
  */
-export function restrictFiles(libc: Libc, abi: number, rules: readonly Rule[]): readonly number[] {
+export function restrictFiles(libc: Libc, abi: number, rules: readonly FileRule[]): readonly number[] {
   const known = (1n << BigInt(countOfRights(abi))) - 1n;
   const attributes = Buffer.alloc(24);
   attributes.writeBigUInt64LE(known, 0);

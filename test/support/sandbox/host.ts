@@ -76,7 +76,7 @@ function prepare(): void {
 const listening = (server: Server, where: string | number) =>
   new Promise<void>((resolve) => void server.listen(where, () => resolve()));
 
-/** What a process of the same user could change about the host and its files. */
+/** Returns everything that a process of the same user could change about the host and its files. */
 function state(): Readonly<Record<string, unknown>> {
   const fileState = (path: string) => {
     const { mode, uid, size, mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? {};
@@ -150,7 +150,7 @@ async function run(): Promise<Report> {
   };
   const before = state();
   const { child, socket, layers } = start([JSON.stringify(facts)]);
-  const [answer, stderr, [code, signal]] = await Promise.all([
+  const [written, stderr, [code, signal]] = await Promise.all([
     text(socket),
     text(child.stderr!),
     new Promise<[number | null, string | null]>((resolve) => void child.once("exit", (...end) => resolve(end))),
@@ -160,7 +160,7 @@ async function run(): Promise<Report> {
   for (const server of servers) server.close();
   const changed = Object.keys(before).filter((key) => before[key] !== after[key]);
   const { outcomes, allowed } =
-    answer === "" ? { outcomes: {}, allowed: [] } : JSON.parse(answer.slice(answer.indexOf("{")));
+    written === "" ? { outcomes: {}, allowed: [] } : JSON.parse(written.slice(written.indexOf("{")));
   return {
     outcomes,
     allowed,

@@ -323,7 +323,7 @@ const permissions = {
   "runs a program of WASI": () => new (process.getBuiltinModule("node:wasi").WASI)({ version: "preview1" }),
 };
 
-/** What must go on working. */
+/** Uses that the sandbox must not break. */
 const allowed = {
   "reads its own file": () => fs.readFileSync(victim, "utf8"),
   "writes, copies, moves and removes its data": () => {

@@ -52,7 +52,7 @@ function wrong({ outcomes, allowed }: Report): readonly string[] {
     .map(([name, outcome]) => `${name}: ${outcome}`);
 }
 
-function assertHeld(report: Report, attempts: number): void {
+function assertContained(report: Report, attempts: number): void {
   assert.equal(report.code, 0, report.stderr);
   assert.deepEqual(wrong(report), []);
   assert.deepEqual(report.changed, []);
@@ -74,7 +74,7 @@ describe("a hostile program", { skip: unavailable, concurrency: 2 }, () => {
     const rules = abi === undefined ? "all rules of this kernel" : `rules of ABI ${abi}`;
     test(`gets nothing by native code under Landlock and seccomp, with ${rules}`, { skip: noNative }, async () => {
       const landlockAbi = abi !== undefined && { landlockAbi: abi };
-      assertHeld(await run({ namespaces: "off", user: "same", isNative: true, ...landlockAbi }), 150);
+      assertContained(await run({ namespaces: "off", user: "same", isNative: true, ...landlockAbi }), 150);
     });
   }
 
@@ -82,13 +82,13 @@ describe("a hostile program", { skip: unavailable, concurrency: 2 }, () => {
     skip: noNative || noNobody,
   }, async () => {
     const setting = { namespaces: "off", user: "same", isNative: true, landlockAbi: 1 } as const;
-    assertHeld(await run(setting, "nobody"), 150);
+    assertContained(await run(setting, "nobody"), 150);
   });
 
   test("gets nothing by native code as a user of its own", { skip: noNative || missing("user") }, async () => {
     const report = await run({ namespaces: "off", user: "own", isNative: true, landlockAbi: 1 });
     assert.ok(report.layers.includes("user"));
-    assertHeld(report, 150);
+    assertContained(report, 150);
   });
 
   for (const who of ["this", "nobody"] as const) {
@@ -96,13 +96,13 @@ describe("a hostile program", { skip: unavailable, concurrency: 2 }, () => {
     test(`gets nothing by native code in namespaces, started as ${who} user`, { skip }, async () => {
       const report = await run({ namespaces: "required", user: "own", isNative: true, landlockAbi: 1 }, who);
       assert.ok(report.layers.includes("namespaces"));
-      assertHeld(report, 150);
+      assertContained(report, 150);
     });
   }
 
   test("gets nothing by JavaScript, where Node's permissions refuse first", async () => {
     const report = await run({ namespaces: "off", user: "same", isNative: false });
-    assertHeld(report, 50);
+    assertContained(report, 50);
     const denied = Object.values(report.outcomes).filter((outcome) => outcome === "refused ERR_ACCESS_DENIED").length;
     assert.ok(denied >= 40, `${denied} attempts were refused by Node`);
   });
@@ -110,7 +110,7 @@ describe("a hostile program", { skip: unavailable, concurrency: 2 }, () => {
   test("gets nothing by JavaScript in namespaces as an ordinary user", {
     skip: missing("namespaces") || noNobody,
   }, async () => {
-    assertHeld(await run({ namespaces: "required", user: "own", isNative: false }, "nobody"), 50);
+    assertContained(await run({ namespaces: "required", user: "own", isNative: false }, "nobody"), 50);
   });
 
   test("is ended by a system call of the x32 ABI", { skip: noNative }, async () => {

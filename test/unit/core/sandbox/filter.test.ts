@@ -1,4 +1,7 @@
-/** The filter of system calls, run by an interpreter of its instructions: on any machine, for both processors. */
+/**
+ * Tests of the filter of system calls. An interpreter runs its instructions, so that both
+ * processors are tested on any machine.
+ */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ALLOW, fail, type Instruction, KILL_PROCESS } from "#core/sandbox/filter/bpf.ts";

@@ -7,7 +7,9 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   rmSync,
   statSync,
@@ -63,10 +65,10 @@ function launch(code: string, { policy, ...more }: Changes = {}): Sandboxed {
 const ended = (child: ChildProcess) => new Promise((resolve) => void child.once("exit", resolve));
 
 /** Returns what the program writes to its channel, once it has ended. */
-async function answer(sandboxed: Sandboxed): Promise<string> {
+async function written(sandboxed: Sandboxed): Promise<string> {
   const { child, socket } = sandboxed;
-  const [written, errors] = await Promise.all([text(socket), text(child.stderr!), ended(child)]);
-  return errors === "" ? written : `${written}${errors}`;
+  const [output, errors] = await Promise.all([text(socket), text(child.stderr!), ended(child)]);
+  return errors === "" ? output : `${output}${errors}`;
 }
 
 test("a Node.js or system that cannot sandbox is refused with a sentence that says what is missing", () => {
@@ -109,7 +111,7 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
       nodeOptions: ["--stack-size=900"],
       policy: { env: { KEY: "väl ue" } },
     });
-    assert.equal(await answer(sandboxed), JSON.stringify([{ KEY: "väl ue" }, ["a b", "ü"], "/", true]));
+    assert.equal(await written(sandboxed), JSON.stringify([{ KEY: "väl ue" }, ["a b", "ü"], "/", true]));
   });
 
   test("keeps secrets of its environment out of the arguments that others can read", async () => {
@@ -123,12 +125,21 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
     assert.ok(!seen.join().includes("top secret"));
   });
 
+  test("keeps the files of its rules open, because the kernel would forget rules for /proc", async () => {
+    const sandboxed = launch(`socket.write("x");`);
+    await new Promise((resolve) => void sandboxed.socket.once("data", resolve));
+    const fds = `/proc/${sandboxed.child.pid}/fd`;
+    const files = readdirSync(fds).map((fd) => readlinkSync(join(fds, fd)));
+    assert.ok(files.includes("/proc/stat") && files.includes(`/proc/${sandboxed.child.pid}/stat`), files.join());
+    sandboxed.child.kill("SIGKILL");
+  });
+
   test("obeys the limits of the kernel", async () => {
     const code = `
       import { openSync } from "node:fs";
       const opened = [];
       try { for (;;) opened.push(openSync("/dev/null")); } catch (error) { socket.end(error.code + " " + (opened.at(-1) < 60)); }`;
-    assert.equal(await answer(launch(code, { policy: { rlimits: { openFiles: 60 } } })), "EMFILE true");
+    assert.equal(await written(launch(code, { policy: { rlimits: { openFiles: 60 } } })), "EMFILE true");
   });
 
   test("starts only the programs that are granted", async () => {
@@ -137,8 +148,8 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
       const run = (file) => { const { error, stdout } = spawnSync(file, ["it", "runs"]); return error?.code ?? String(stdout).trim(); };
       socket.end(JSON.stringify(["/bin/echo", "/bin/cat"].map(run)));`;
     const run = [realpathSync("/bin/echo")];
-    assert.equal(await answer(launch(code, { policy: { run } })), '["it runs","EACCES"]');
-    assert.equal(await answer(launch(code, { testing: { native: true } })), '["EPERM","EPERM"]');
+    assert.equal(await written(launch(code, { policy: { run } })), '["it runs","EACCES"]');
+    assert.equal(await written(launch(code, { testing: { native: true } })), '["EPERM","EPERM"]');
   });
 
   test("can end a child process that was granted", async () => {
@@ -148,7 +159,7 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
       child.on("exit", (code, signal) => socket.end(String(signal)));
       child.kill();`;
     const run = [realpathSync("/bin/sleep")];
-    assert.equal(await answer(launch(code, { policy: { run } })), "SIGTERM");
+    assert.equal(await written(launch(code, { policy: { run } })), "SIGTERM");
   });
 
   test("takes the programs that it has started with it when it ends", async () => {
@@ -158,14 +169,14 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
       child.unref();
       socket.end(String(child.pid), () => process.exit());`;
     const run = [realpathSync("/bin/sleep")];
-    const pid = await answer(launch(code, { policy: { run } }));
+    const pid = await written(launch(code, { policy: { run } }));
     assert.match(pid, /^\d+$/);
     await eventually("the program has ended", () => !existsSync(`/proc/${pid}`));
   });
 
   test("fails with the reason if its program cannot be read", async () => {
     const sandboxed = launch("", { program: join(folder, "own", "missing.mjs") });
-    assert.match(await answer(sandboxed), /^The sandbox cannot start \(user\): .*missing\.mjs/);
+    assert.match(await written(sandboxed), /^The sandbox cannot start \(user\): .*missing\.mjs/);
     assert.equal(sandboxed.child.exitCode, 113);
   });
 
@@ -186,7 +197,7 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
       import { writeFileSync } from "node:fs";
       writeFileSync(${JSON.stringify(join(data, "file"))}, "");
       socket.end([process.getuid(), process.getgid(), process.getgroups()].join());`;
-    assert.equal(await answer(launch(code, { policy: { user: "own", write: [data] } })), [user, user, user].join());
+    assert.equal(await written(launch(code, { policy: { user: "own", write: [data] } })), [user, user, user].join());
     assert.equal(statSync(join(data, "file")).uid, user);
   });
 
@@ -243,7 +254,7 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
       },
     );
     assert.ok(sandboxed.layers.includes("namespaces"));
-    assert.equal(await answer(sandboxed), '["sandbox",true,false]');
+    assert.equal(await written(sandboxed), '["sandbox",true,false]');
     assert.equal(moduleProcess(sandboxed), undefined);
   });
 });
