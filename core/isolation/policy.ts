@@ -6,7 +6,9 @@ import { packageFolder } from "../util/package.ts";
 import type { SourceFile } from "./messages.ts";
 import type { ModuleRights } from "./rights.ts";
 
-/** Parts of this package that its code needs: those that it has when it runs from source or built. */
+/**
+ * Parts of this package that its code needs: those that it has when it runs from source or built.
+ */
 const ownParts = ["package.json", "core", "modules", "dist", "config", "node_modules"];
 
 /**

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "#test/support/eventually.ts";
 import { runModes, runningAs } from "#test/support/run_modes.ts";
 import { logged, pluginHost, stateOf } from "../module/support.ts";
@@ -199,12 +200,12 @@ describe("messages of a hostile sandbox", { skip }, () => {
     has: ["of({ has: ['toString'] })", /has\[0\] is not one of save, restore/],
   };
   test("prevent its load when it provides what is not allowed", { timeout: 300_000 }, async (t) => {
-    // The second call of the host is that of the load; the forged reply arrives first.
+    // The load is the first or the second call of the host; the forged replies arrive first.
     const file = (loaded: string) => `${raw}
       const app = { host: "*", keys: ["GET"], hasMiddleware: false, settings: {} };
       const of = (part) => ({ exports: { kind: "value" }, global: false, serves: false, apps: [], scopes: [], events: [], has: [], ...part });
       export const depends = ["http"];
-      export default () => { frame({ reply: 2, value: ${loaded} }); };`;
+      export default () => { for (const reply of [1, 2]) frame({ reply, value: ${loaded} }); };`;
     await assertFailed(t, shapes, ([loaded]) => file(loaded));
   });
 
@@ -268,19 +269,15 @@ describe("messages of a hostile sandbox", { skip }, () => {
       { ...common, ...running(["evil"]), isolated_timeout: 60 },
     );
     await host.inject("/evil/flood");
+    // It may use a second in advance.
+    await sleep(2000);
     const begun = process.cpuUsage();
     const since = performance.now();
-    const times: number[] = [];
-    while (performance.now() - since < 5000) {
-      const sent = performance.now();
-      assert.equal((await host.inject("/good")).body, "good");
-      times.push(performance.now() - sent);
-    }
-    times.sort((one, other) => one - other);
+    await sleep(3000);
     const { user, system } = process.cpuUsage(begun);
-    t.diagnostic(
-      `${times.length} requests, p50 ${times[times.length >> 1]} ms, p99 ${times[Math.floor(times.length * 0.99)]} ms, CPU ${(user + system) / 1000} ms`,
-    );
-    assert.ok(times.length > 500, `only ${times.length} requests were served`);
+    const share = (user + system) / 1000 / (performance.now() - since);
+    assert.ok(share < 0.6, `the host spends ${share} of its time on the flood`);
+    assert.equal((await host.inject("/good")).body, "good");
+    assert.equal(stateOf(host, "evil")?.status, "loaded");
   });
 });

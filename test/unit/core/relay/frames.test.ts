@@ -1,7 +1,7 @@
 /** Frames over a stream of bytes, as a sandbox sends them and as a hostile one may. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { FrameFault, FrameDecoder, frameOf } from "#core/relay/frames.ts";
+import { FrameDecoder, FrameFault, frameOf } from "#core/relay/frames.ts";
 
 const values: readonly unknown[] = [
   undefined,
