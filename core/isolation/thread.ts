@@ -94,7 +94,7 @@ export class WorkerThread extends ModuleRunner {
 
   async #exited(code: number): Promise<string> {
     this.isAlive = false;
-    // Its last messages may not have been delivered yet.
+    // The last messages of the thread may not have been delivered yet.
     await this.#handle();
     return this.finish(this.#reason ?? `process.exit(${code})`);
   }
