@@ -56,10 +56,17 @@ export function setupSource(): SetupSource | undefined {
 }
 
 /** Returns the options with which modules run outside of the host's thread. */
-export function outsideOptions(names: readonly string[], folder: string): Record<string, unknown> {
+export function outsideOptions(
+  names: readonly string[],
+  folder: string,
+  placed: readonly string[] = [],
+): Record<string, unknown> {
   if (outsideMode === "isolated") return { modules_isolated: names };
   const grant = { read: [fileURLToPath(new URL("../../", import.meta.url)), folder] };
-  return { modules: Object.fromEntries(names.map((name) => [name, { run: "sandboxed", grant }])) };
+  return {
+    modules: Object.fromEntries(names.map((name) => [name, { run: "sandboxed", grant }])),
+    ...(placed.length > 0 && { http_paths: Object.fromEntries(placed.map((name) => [name, `/${name}`])) }),
+  };
 }
 
 /** Writes a file for each module. Returns their paths. */
@@ -103,8 +110,17 @@ const noTests = `data:text/javascript,${encodeURIComponent(
 export const notIsolated: Readonly<Record<string, string>> = {
   ...of("the test reads variables that handlers set", "D60 D62"),
   ...of("serve() returns a handler, which cannot be sent to another thread", "C2.26 C2.27 C2.28 C2.29 C4.11 C4.12 D53"),
+  ...(outsideMode === "sandboxed" ? notSandboxed() : {}),
   ...of("methods of depends() return promises in a worker, and must be declared before", "D59"),
 };
+
+/** Statements that a sandboxed module does not have to meet in addition, and the reasons. */
+function notSandboxed(): Record<string, string> {
+  return {
+    ...of("an app of a sandboxed module is at its own path unless http_paths places it", "C4.4 D45"),
+    ...of("an app of a sandboxed module has no priority above 0", "D39"),
+  };
+}
 
 function of(why: string, ids: string): Record<string, string> {
   return Object.fromEntries(ids.split(" ").map((id) => [id, why]));

@@ -6,7 +6,6 @@
  */
 import { run } from "node:test";
 import { parseArgs } from "node:util";
-import { notIsolated } from "#test/support/isolated_modules.ts";
 import { contractFiles, disagreements, isId, readStatements, readTitles } from "./statements.ts";
 
 interface Outcome {
@@ -19,6 +18,8 @@ const { values } = parseArgs({ options: { isolated: flag, sandboxed: flag } });
 const isOutside = values.isolated || values.sandboxed;
 if (isOutside) process.env.MODHOST_TEST_ISOLATED = "HTTP/1.1,HTTPS/1.1,HTTP/2";
 if (values.sandboxed) process.env.MODHOST_TEST_SANDBOXED = "1";
+// It reads these variables.
+const { notIsolated } = await import("#test/support/isolated_modules.ts");
 
 const statements = await readStatements();
 const problems = disagreements(statements, await readTitles());
