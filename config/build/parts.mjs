@@ -23,7 +23,7 @@ export const parts = sourcesOf([
   ...entryPoints.map(([, source]) => source),
   "core/cli/main.ts",
   "core/cli/index.ts",
-  "core/isolation/entry.ts",
+  "core/isolation/{thread,process}_entry.ts",
   "modules/*/{index,mod_*}.ts",
   "modules/*/cli/*.ts",
 ]);

@@ -1,12 +1,12 @@
 /**
- * Serves the apps of an isolated module in its worker. Requests come from the host over a socket of
- * the system.
+ * Serves the apps of a module in its worker or sandbox. Requests come from the host over a socket
+ * of the system.
  */
 import type { IncomingMessage } from "node:http";
 import { createServer } from "node:net";
 import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
 import { idsElsewhere } from "../http/message/request.ts";
-import { listenAt } from "../ports/listen.ts";
+import { listen, listenAt } from "../ports/listen.ts";
 import { serializeError } from "../relay/errors.ts";
 import { admit, asciiJson, PASSED_FIELD, REFUSED_FIELD } from "../relay/inner_request.ts";
 import { remoteToken, type ScopeKinds } from "../tokens/index.ts";
@@ -40,15 +40,20 @@ export class WorkerHttp {
   readonly #passing = new Set<string>();
   readonly #log: WorkerLog;
   readonly #tokens: Tokens;
+  readonly #listener: number | undefined;
   #service: HttpService | undefined;
   #grace = 10;
   #isLeaving = false;
   /** Whether the module depends on `http`. */
   isUsed = false;
 
-  /** `kinds` are those that the module declares. */
-  constructor(log: WorkerLog, kinds: ScopeKinds) {
+  /**
+   * `kinds` are those that the module declares. `listener` is the descriptor of a socket that
+   * listens already.
+   */
+  constructor(log: WorkerLog, kinds: ScopeKinds, listener?: number) {
     this.#log = log;
+    this.#listener = listener;
     this.#tokens = checkedTokens(kinds);
   }
 
@@ -72,10 +77,8 @@ export class WorkerHttp {
     const service = new HttpService({ ...settings, ...bounds }, this.#environment(token), undefined);
     this.#service = service;
     for (const item of apps) this.add(item);
-    await listenAt(
-      createServer({ allowHalfOpen: true }, (socket) => service.listeners.connect(socket)),
-      { path },
-    );
+    const server = createServer({ allowHalfOpen: true }, (socket) => service.listeners.connect(socket));
+    await (this.#listener === undefined ? listenAt(server, { path }) : listen(server, { fd: this.#listener }));
   }
 
   /**

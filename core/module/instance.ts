@@ -396,6 +396,7 @@ export class Instance implements ModuleOwner {
       name: this.name,
       host: this.host,
       status: this.phase === "gone" ? "unloading" : this.phase,
+      run: this.code.run ?? "trusted",
       file: this.code.source.file,
       note: this.note,
       ...(this.noteLevel === undefined ? {} : { note_level: this.noteLevel }),

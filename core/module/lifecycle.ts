@@ -132,7 +132,8 @@ export class Modules {
   }
 
   #notLoaded(): ModuleState[] {
-    return [...this.quarantined.states(), ...this.#failures.states()];
+    const states = [...this.quarantined.states(), ...this.#failures.states()];
+    return states.map((state) => ({ ...state, run: this.#deps.catalog.runOf(state.name) }));
   }
 
   /** Returns the code of a running module; undefined if it does not run. */
