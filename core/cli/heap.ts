@@ -20,8 +20,8 @@ export const heapFlags: readonly string[] = ["--heap-growing-percent=100", "--no
  * code of the start is already cached (`config/build/program.mjs`).
  */
 const LATE_MS = 6000;
-/** Size of the young generation in bytes at which it stops growing. */
-const MAX_YOUNG_BYTES = 32 * 1024 * 1024;
+/** Maximum size of each half of the young generation in bytes. */
+const MAX_HALF_BYTES = 16 * 1024 * 1024;
 
 /** Starts the tuning after a delay; the returned function cancels it if it has not started. */
 export function tuneHeap(): () => void {
@@ -40,10 +40,18 @@ export function tuneHeap(): () => void {
 function boundYoungGeneration(): void {
   let factor = 2;
   const bound = () => {
-    const bytes = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space")?.space_size ?? 0;
-    const wanted = bytes < MAX_YOUNG_BYTES ? 2 : 1;
+    const wanted = 2 * halfOfYoung() <= MAX_HALF_BYTES ? 2 : 1;
     if (wanted !== factor) setFlagsFromString(`--semi-space-growth-factor=${wanted}`);
     factor = wanted;
   };
   new PerformanceObserver(bound).observe({ entryTypes: ["gc"] });
+}
+
+/**
+ * Returns the capacity of one half of the young generation in bytes. `space_size` contains both
+ * halves with Node.js 24, and only the memory in use with Node.js 26.
+ */
+function halfOfYoung(): number {
+  const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space");
+  return young === undefined ? 0 : young.space_used_size + young.space_available_size;
 }
