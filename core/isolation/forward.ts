@@ -1,4 +1,6 @@
-/** Forwards the requests for an isolated module's apps to its worker, and relays the responses. */
+/**
+ * Forwards the requests for a module's apps to its worker or sandbox, and relays the responses.
+ */
 import { whenHalfClosed } from "../http/connection/lingering.ts";
 import type { Exchange } from "../http/lifecycle/exchange.ts";
 import type { WebSocketExchange } from "../http/websocket/exchange.ts";
@@ -28,10 +30,19 @@ const ofHost: ReadonlySet<string> = new Set([...INNER_FIELDS, "trailer", "date"]
 /** Fields that the host sets itself if it also makes the page of the response. */
 const ofPage: ReadonlySet<string> = new Set([...ofHost, "content-length", "content-type"]);
 
+/** Request fields that a sandboxed module does not get once the host has checked them. */
+const ofTokens: ReadonlySet<string> = new Set(["authorization"]);
+
+export interface ForwarderOptions {
+  /** Whether tokens of the server are removed from the requests that they let in. */
+  readonly withholdsTokens: boolean;
+}
+
 export class Forwarder {
   readonly #target: InnerTarget & { readonly agent: Agent };
   readonly #channel: Channel;
   readonly #leaving: (closeCode: number) => void;
+  readonly #options: ForwarderOptions;
   /**
    * Requests that were sent to the worker. Another route of the module must not send them again.
    */
@@ -41,7 +52,13 @@ export class Forwarder {
    * `leaving` is called when the module is about to be unloaded, with the code for closing its
    * websockets.
    */
-  constructor(address: InnerAddress, channel: Channel, leaving: (closeCode: number) => void) {
+  constructor(
+    address: InnerAddress,
+    channel: Channel,
+    leaving: (closeCode: number) => void,
+    options: ForwarderOptions,
+  ) {
+    this.#options = options;
     this.#target = { ...address, agent: new Agent({ keepAlive: true, maxFreeSockets: 64 }) };
     this.#channel = channel;
     this.#leaving = leaving;
@@ -76,12 +93,14 @@ export class Forwarder {
     const { request, response } = exchange;
     const { raw } = request;
     const hasBody = !isUpgrade && (exchange.hasBody || request.buffered !== undefined);
+    const isWithheld = this.#options.withholdsTokens && request.token !== undefined;
     const opened = openInnerRequest(raw, this.#target, {
       // Within middleware `raw.url` begins at the base of the app.
       url: request.context.originalUrl,
       host: request.header("host") ?? "localhost",
       upgrade: isUpgrade ? "websocket" : undefined,
       passesExpect: isUpgrade,
+      ...(isWithheld && { withheld: ofTokens }),
       facts: { id: request.id, bearer: bearerOf(exchange), traced: tracedFields(request) },
     });
     const outgoing = new OutgoingRequest(opened, {

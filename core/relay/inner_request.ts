@@ -59,6 +59,8 @@ export interface InnerRequestOptions {
   readonly upgrade?: string | undefined;
   /** Whether the receiver decides when the client may send its body. */
   readonly passesExpect: boolean;
+  /** Fields in lower case that are left out. */
+  readonly withheld?: ReadonlySet<string>;
   /** Further facts for the receiver. */
   readonly facts: object;
 }
@@ -69,7 +71,7 @@ export function openInnerRequest(
   target: InnerTarget,
   options: InnerRequestOptions,
 ): ClientRequest {
-  const { url = request.url, host, upgrade, passesExpect, facts } = options;
+  const { url = request.url, host, upgrade, passesExpect, withheld, facts } = options;
   const { rawHeaders, socket } = request;
   const headers: string[] = [PEER_FIELD, asciiJson({ token: target.token, peer: peerOf(socket), ...facts })];
   let isFramed = false;
@@ -77,7 +79,7 @@ export function openInnerRequest(
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] as string;
     const { lower } = fieldName(name);
-    if (name.startsWith(":") || INNER_FIELDS.has(lower)) continue;
+    if (name.startsWith(":") || INNER_FIELDS.has(lower) || withheld?.has(lower) === true) continue;
     if (connectionFields.has(lower) && !(lower === "expect" && passesExpect)) continue;
     if (lower === "content-length" || lower === "transfer-encoding") isFramed = true;
     if (lower === "host") hasHost = true;
