@@ -13,7 +13,8 @@ export function wholeBody(incoming: IncomingMessage, method: string): Buffer | s
   const length = Number(incoming.headers["content-length"] ?? 0);
   if (!incoming.complete || length === 0 || method === "HEAD") return undefined;
   if (incoming.readableLength !== length) return undefined;
-  const bytes: Buffer = incoming.read();
+  // Without a length, Node.js 26 returns one piece instead of all that has arrived.
+  const bytes: Buffer = incoming.read(length);
   // Text is sent in one write with the head. A response without a content type stays bytes, because
   // the host might add a content type to text.
   const isText = length <= MAX_TEXT && incoming.headers["content-type"] !== undefined && isAscii(bytes);
