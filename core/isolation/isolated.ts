@@ -84,7 +84,12 @@ class Isolated {
     this.#module = module;
     this.#owner = owner;
     this.#deps = deps;
-    this.#forwarder = new Forwarder(this.#address, thread.channel, (closeCode) => void this.#leave(closeCode));
+    this.#forwarder = new Forwarder(
+      this.#address,
+      thread.channel,
+      (closeCode) => void this.#leave(closeCode),
+      (reason) => void thread.end(reason),
+    );
   }
 
   /**
