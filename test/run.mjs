@@ -19,7 +19,9 @@ import { fileURLToPath } from "node:url";
 import { together } from "./support/together.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < 24) {
-  console.error(`The tests need Node 24 and this is Node ${process.versions.node}: start them with npm run test:unit`);
+  console.error(
+    `The tests need Node 24.9 or later and this is Node ${process.versions.node}: start them with npm run test:unit`,
+  );
   process.exit(1);
 }
 

@@ -23,7 +23,7 @@ export const parts = sourcesOf([
   ...entryPoints.map(([, source]) => source),
   "core/cli/main.ts",
   "core/cli/index.ts",
-  "core/isolation/entry.ts",
+  "core/isolation/{thread,process}_entry.ts",
   "modules/*/{index,mod_*}.ts",
   "modules/*/cli/*.ts",
 ]);
@@ -42,6 +42,7 @@ const hostParts = parts.filter((source) => !isOfNode(source));
 /** Threads and processes that need little of the program. */
 export const alone = sourcesOf([
   "core/cli/watchdog_thread.ts",
+  "core/sandbox/launcher.ts",
   "modules/mod_node/mount/mount_child.ts",
   "modules/mod_node/storage/lmdb/patches/probe.ts",
 ]);

@@ -10,15 +10,18 @@ import { flushCompileCache } from "node:module";
 import { PerformanceObserver } from "node:perf_hooks";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 
-/** The V8 flags; programs that run parts of a server alone can be started with them. */
+/**
+ * The V8 flags of a server. A program that runs only parts of a server can be started with the same
+ * flags.
+ */
 export const heapFlags: readonly string[] = ["--heap-growing-percent=100", "--no-allocation-site-pretenuring"];
 /**
  * V8 uses cached code only if the same flags are set as when it was compiled. After this delay the
  * code of the start is already cached (`config/build/program.mjs`).
  */
 const LATE_MS = 6000;
-/** Size of the young generation in bytes at which it stops growing. */
-const MAX_YOUNG_BYTES = 32 * 1024 * 1024;
+/** Maximum size of each half of the young generation in bytes. */
+const MAX_HALF_BYTES = 16 * 1024 * 1024;
 
 /** Starts the tuning after a delay; the returned function cancels it if it has not started. */
 export function tuneHeap(): () => void {
@@ -37,10 +40,18 @@ export function tuneHeap(): () => void {
 function boundYoungGeneration(): void {
   let factor = 2;
   const bound = () => {
-    const bytes = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space")?.space_size ?? 0;
-    const wanted = bytes < MAX_YOUNG_BYTES ? 2 : 1;
+    const wanted = 2 * halfOfYoung() <= MAX_HALF_BYTES ? 2 : 1;
     if (wanted !== factor) setFlagsFromString(`--semi-space-growth-factor=${wanted}`);
     factor = wanted;
   };
   new PerformanceObserver(bound).observe({ entryTypes: ["gc"] });
+}
+
+/**
+ * Returns the capacity of one half of the young generation in bytes. `space_size` contains both
+ * halves with Node.js 24, and only the memory in use with Node.js 26.
+ */
+function halfOfYoung(): number {
+  const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space");
+  return young === undefined ? 0 : young.space_used_size + young.space_available_size;
 }

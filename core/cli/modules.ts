@@ -13,11 +13,11 @@ export const modules: Command = {
     const { output } = context;
     const states = await look(context, async (looked) => looked.modules());
     output.show(states, () => {
-      const rows = states.map(({ name, host, status, file, depends, holds, note }) => {
+      const rows = states.map(({ name, host, status, run, file, depends, holds, note }) => {
         const resources = Object.entries(holds).map(([kind, count]) => `${count} ${kind}`);
-        return [name, host, status, depends.join(" "), resources.join(", "), file ?? "", note ?? ""];
+        return [name, host, status, run, depends.join(" "), resources.join(", "), file ?? "", note ?? ""];
       });
-      return columns([["MODULE", "HOST", "STATUS", "DEPENDS ON", "HOLDS", "FILE", "NOTE"], ...rows]);
+      return columns([["MODULE", "HOST", "STATUS", "RUN", "DEPENDS ON", "HOLDS", "FILE", "NOTE"], ...rows]);
     });
     return states.some(({ status }) => status === "failed") ? 1 : 0;
   },

@@ -208,6 +208,13 @@ export const coreOptions = {
     applies: "start",
     describe: "Kill the process when loop_watchdog reports it, so that the supervisor restarts it.",
   },
+  modules: {
+    type: "object",
+    default: {},
+    per_host: false,
+    describe:
+      "How single modules run, by name: { shop: { run: sandboxed } }. trusted: in the server; isolated: in a worker thread; sandboxed: in a process of its own, which may do only what grant allows.",
+  },
   modules_isolated: {
     type: "strings",
     default: [],

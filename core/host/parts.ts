@@ -4,7 +4,7 @@ import type { Config } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import { inlineModules } from "../inline_modules.ts";
 import { type IsolationDeps, isolatedCode } from "../isolation/isolated.ts";
-import { Catalog } from "../module/catalog.ts";
+import { Catalog, type OutsideMode } from "../module/catalog.ts";
 import type { Instance } from "../module/instance.ts";
 import { Items } from "../module/items.ts";
 import { Modules } from "../module/lifecycle.ts";
@@ -61,7 +61,8 @@ export function assemble(deps: HostPartsDeps): HostParts {
   const { options, config, bus, log, isRunning, announce, enqueue, operating } = deps;
   const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
-  const isolate = (source: ModuleSource) => isolatedCode(source, isolation);
+  const isolate = (source: ModuleSource, run: OutsideMode) =>
+    isolatedCode(source, run === "isolated" ? "worker" : "sandbox", isolation);
   const catalog = new Catalog(config, given, loadTimeout, isolate, options.siblings?.isElsewhere);
   const ports = new Ports(config, options.sockets, options.siblings?.sharedPorts);
   const certificates = new Certificates({ ...certificateOptions(config), log: log.host });

@@ -1,6 +1,6 @@
 /**
- * The environment of an isolated module in its worker: the same module object. Calls that cannot
- * cross a thread are refused.
+ * The environment of a module in its worker or sandbox: the same module object. Calls that cannot
+ * reach the host are refused.
  */
 import { Config } from "../config/index.ts";
 import { EventBus, type HookFailed } from "../events.ts";
@@ -10,10 +10,11 @@ import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
 import type { Channel } from "../relay/channel.ts";
 import { serializeError } from "../relay/errors.ts";
-import { ModhostError } from "../util/errors.ts";
 import { mirrorOf } from "./exports.ts";
 import type { WorkerHttp } from "./http.ts";
 import type { WorkerTask } from "./messages.ts";
+import { eventRemedy, hookRemedy, mayAnnounce, mayHook } from "./rules.ts";
+import { type Refuse, type RunnerKind, refusalIn } from "./runner_kind.ts";
 
 /** Events whose data are requests, or whose hooks return a result. */
 const INNER_EVENTS: ReadonlySet<string> = new Set(["http-error", "http-finished", "directory-index"]);
@@ -21,22 +22,28 @@ const INNER_EVENTS: ReadonlySet<string> = new Set(["http-error", "http-finished"
 /** The kind of the items that `module.provides("token-scope", ...)` adds. */
 export const SCOPES = "token-scope-provider";
 
-export const refuse = (what: string, remedy: string) => new ModhostError("ISOLATED", { what, remedy });
-
 /** The events of the server. Events of this module go through the host as well. */
 class WorkerBus extends EventBus {
   readonly #channel: Channel;
+  readonly #deps: WorkerDeps;
+  readonly #refuse: Refuse;
 
-  constructor(channel: Channel) {
+  constructor(deps: WorkerDeps) {
     super();
-    this.#channel = channel;
+    this.#deps = deps;
+    this.#channel = deps.channel;
+    this.#refuse = refusalIn(deps.kind);
   }
 
   override fire(event: string): unknown {
-    throw refuse(`fire ${event}, which waits for a result`, "announce it with module.announce_event");
+    throw this.#refuse(`fire ${event}, which waits for a result`, "announce it with module.announce_event");
   }
 
   override announce(event: string, data: unknown, _failed: HookFailed, host?: string): void {
+    const { kind, name } = this.#deps;
+    if (kind === "sandbox" && !mayAnnounce(name, event)) {
+      throw this.#refuse(`announce the event ${event}`, eventRemedy(name));
+    }
     this.#channel.notify("announce", event, data, host);
   }
 
@@ -49,19 +56,25 @@ class WorkerBus extends EventBus {
 }
 
 class WorkerTables extends SharedTables {
+  readonly #refuse: Refuse;
+
+  constructor(refuse: Refuse) {
+    super();
+    this.#refuse = refuse;
+  }
+
   override use(): never {
-    throw refuse(
+    throw this.#refuse(
       "share tables",
-      "give others functions: what the module's function returns can be called across threads",
+      "give others functions: modules that depend on it can call what the module's function returns",
     );
   }
 }
 
-function noTokens(): never {
-  throw refuse("check tokens", 'require them where apps are provided: auth: "token"');
-}
-
 interface WorkerDeps {
+  /** The name of the module. */
+  readonly name: string;
+  readonly kind: RunnerKind;
   readonly channel: Channel;
   readonly log: ModuleContext["log"];
   readonly items: Items;
@@ -71,10 +84,12 @@ interface WorkerDeps {
 }
 
 /** Returns the context of the instance; its bus delivers the events of the host. */
-export function environmentFor(
-  task: WorkerTask,
-  { channel, log, items, http, hooked }: WorkerDeps,
-): ModuleContext & { readonly bus: WorkerBus } {
+export function environmentFor(task: WorkerTask, deps: WorkerDeps): ModuleContext & { readonly bus: WorkerBus } {
+  const { name: own, kind, channel, log, items, http, hooked } = deps;
+  const refuse = refusalIn(kind);
+  const noTokens = () => {
+    throw refuse("check tokens", 'require them where apps are provided: auth: "token"');
+  };
   const config = new Config(task.config);
   for (const [owner, declarations] of Object.entries(task.declarations)) config.declare(declarations, owner);
   const mirrors = new Map(
@@ -84,9 +99,9 @@ export function environmentFor(
     ]),
   );
   return {
-    bus: new WorkerBus(channel),
+    bus: new WorkerBus(deps),
     items,
-    shared: new WorkerTables(),
+    shared: new WorkerTables(refuse),
     timers: new Timers(),
     log,
     config,
@@ -104,22 +119,23 @@ export function environmentFor(
     states: () => task.states,
     awaits: () => task.states.some((state) => state.is_late === true),
     tls: () => {
-      throw refuse("use the certificates", "serve TLS in a module that is not isolated");
+      throw refuse("use the certificates", "serve TLS in a trusted module");
     },
     serves: task.serves,
     admit(what, name) {
-      if (what === "receiver") throw refuse(`handle items of kind ${name}`, "they are in other threads");
-      if (what === "hook" && INNER_EVENTS.has(name))
-        throw refuse(`hook ${name}`, "hook it in a module that is not isolated");
+      if (what === "receiver") throw refuse(`handle items of kind ${name}`, `they are outside of its ${kind}`);
+      if (what === "hook" && INNER_EVENTS.has(name)) throw refuse(`hook ${name}`, "hook it in a trusted module");
+      if (what === "hook" && kind === "sandbox" && !mayHook(own, Object.keys(task.depends), name))
+        throw refuse(`hook ${name}`, hookRemedy(own));
       if (what === "hook") hooked(name);
       if (what === "hook" || name === "http-provider" || name === SCOPES) return;
       const act = name.endsWith("-provider") ? `provide ${name.slice(0, -9)}` : `add items of kind ${name}`;
-      throw refuse(act, "only apps of HTTP and token scopes with fixed names can be provided from a worker");
+      throw refuse(act, `only apps of HTTP and token scopes with fixed names can be provided from a ${kind}`);
     },
     failed: (_owner, step, error) => channel.notify("fault", step, serializeError(error)),
     tokens: { identify: noTokens, authorize: noTokens, lacks: noTokens },
     server: () => {
-      throw refuse("operate the server", "do so in a module that is not isolated");
+      throw refuse("operate the server", "do so in a trusted module");
     },
   };
 }

@@ -4,7 +4,7 @@
  */
 
 /** Depth to which objects are searched for functions. */
-const MAX_DEPTH = 4;
+export const MAX_DEPTH = 4;
 
 /** The form of exports: a value, a function with its path, or an object with such fields. */
 export type Shape =
@@ -14,7 +14,7 @@ export type Shape =
 
 /**
  * Returns the form of what a module exports.
- * @throws {TypeError} names the field that can be neither called nor copied across a thread
+ * @throws {TypeError} names the field that can be neither called nor copied
  */
 export function shapeOf(value: unknown, path: readonly string[] = []): Shape {
   if (typeof value === "function") return { kind: "function", path };
@@ -29,7 +29,7 @@ export function shapeOf(value: unknown, path: readonly string[] = []): Shape {
     structuredClone(value);
   } catch {
     const name = path.length === 0 ? "what it returns" : path.join(".");
-    throw new TypeError(`${name} can neither be copied to another thread nor be called from there`);
+    throw new TypeError(`${name} can neither be copied to other modules nor be called by them`);
   }
   return { kind: "value", value };
 }
@@ -42,6 +42,21 @@ export function mirrorOf(
   if (shape.kind === "value") return shape.value;
   if (shape.kind === "function") return (...values: unknown[]) => call(shape.path, values);
   return Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, mirrorOf(field, call)]));
+}
+
+/** Returns the shape with these functions alone, such as "pin.ls". */
+export function narrowed(shape: Shape, functions: readonly string[]): Shape {
+  if (shape.kind !== "object") return { kind: "object", fields: {} };
+  const within = (fields: Readonly<Record<string, Shape>>): Record<string, Shape> => {
+    const left = Object.entries(fields).flatMap(([name, field]): [string, Shape][] => {
+      if (field.kind === "function") return functions.includes(field.path.join(".")) ? [[name, field]] : [];
+      if (field.kind !== "object") return [];
+      const inner = within(field.fields);
+      return Object.keys(inner).length === 0 ? [] : [[name, { kind: "object", fields: inner }]];
+    });
+    return Object.fromEntries(left);
+  };
+  return { kind: "object", fields: within(shape.fields) };
 }
 
 /**

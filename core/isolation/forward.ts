@@ -1,4 +1,6 @@
-/** Forwards the requests for an isolated module's apps to its worker, and relays the responses. */
+/**
+ * Forwards the requests for a module's apps to its worker or sandbox, and relays the responses.
+ */
 import type { Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Exchange } from "../http/lifecycle/exchange.ts";
@@ -38,12 +40,22 @@ const ofPage: ReadonlySet<string> = new Set([...ofHost, "content-length", "conte
 
 /** Maximum length of a body that is read before the request is sent, if it has arrived already. */
 const MAX_WHOLE_BYTES = 64 * 1024;
+/** Request fields that a sandboxed module does not get once the host has checked them. */
+const ofTokens: ReadonlySet<string> = new Set(["authorization"]);
+
+export interface ForwarderOptions {
+  /** Whether tokens of the server are removed from the requests that they let in. */
+  readonly withholdsTokens: boolean;
+  /** Called with the reason when the worker sends what no correct worker sends. */
+  malformed(reason: string): void;
+}
 
 export class Forwarder {
   readonly #target: InnerTarget;
   readonly #channel: Channel;
   readonly #leaving: (closeCode: number) => void;
   readonly #link: RequestLink;
+  readonly #options: ForwarderOptions;
   /**
    * Requests that were sent to the worker. Another route of the module must not send them again.
    */
@@ -51,16 +63,17 @@ export class Forwarder {
 
   /**
    * `leaving` is called when the module is about to be unloaded, with the code for closing its
-   * websockets; `malformed` when the worker sends what no correct worker sends.
+   * websockets.
    */
   constructor(
     address: InnerAddress,
     channel: Channel,
     leaving: (closeCode: number) => void,
-    malformed: (reason: string) => void,
+    options: ForwarderOptions,
   ) {
+    this.#options = options;
     this.#target = { ...address, agent: false };
-    this.#link = new RequestLink(address, malformed);
+    this.#link = new RequestLink(address, (reason) => options.malformed(reason));
     this.#channel = channel;
     this.#leaving = leaving;
   }
@@ -86,7 +99,7 @@ export class Forwarder {
         peerTextOf(raw.socket),
         request.id,
         factsOf(exchange),
-        ...innerFields(raw, host, false),
+        ...innerFields(raw, { host, passesExpect: false, withheld: this.#withheld(exchange) }),
       ],
       body,
       trailers: () => trailersOf(raw).flat(),
@@ -113,6 +126,7 @@ export class Forwarder {
       ...targetOf(exchange),
       upgrade: "websocket",
       passesExpect: true,
+      withheld: this.#withheld(exchange),
       facts: { id: request.id, bearer: bearerOf(exchange), traced: tracedFields(request) },
     });
     const outgoing = new OutgoingRequest(opened, {
@@ -138,6 +152,11 @@ export class Forwarder {
 
   #whenLeaving(exchange: Exchange): void {
     exchange.request.whenLeaving(() => this.#leaving(exchange.mount?.closeCode ?? 1001));
+  }
+
+  /** Returns the names of the request fields that the module does not get. */
+  #withheld({ request }: Exchange): ReadonlySet<string> | undefined {
+    return this.#options.withholdsTokens && request.token !== undefined ? ofTokens : undefined;
   }
 
   /**

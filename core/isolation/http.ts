@@ -1,12 +1,12 @@
 /**
- * Serves the apps of an isolated module in its worker. Requests come from the host over a socket of
- * the system.
+ * Serves the apps of a module in its worker or sandbox. Requests come from the host over a socket
+ * of the system.
  */
 import type { IncomingMessage } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
 import { idsElsewhere } from "../http/message/request.ts";
-import { listenAt } from "../ports/listen.ts";
+import { listen, listenAt } from "../ports/listen.ts";
 import { serializeError } from "../relay/errors.ts";
 import { admit, asciiJson, PASSED_FIELD, REFUSED_FIELD } from "../relay/inner_request.ts";
 import { RelayedMessage } from "../relay/relayed_message.ts";
@@ -21,10 +21,10 @@ import { traceRequest } from "./traced.ts";
 /** Characters of an error's message, and of its stack, that are sent to the host in a header. */
 const MAX_SENT = 1000;
 
-/** Seconds that no request takes. */
+/** A timeout in seconds that no request reaches. */
 const UNLIMITED = 86_400;
 
-/** The host applies its bounds to the clients, so the worker has none. */
+/** The worker sets no limits, because the host applies its own to the clients. */
 const bounds = {
   headTimeout: UNLIMITED,
   progressTimeout: UNLIMITED,
@@ -42,15 +42,20 @@ export class WorkerHttp {
   readonly #passing = new Set<string>();
   readonly #log: WorkerLog;
   readonly #tokens: Tokens;
+  readonly #listener: number | undefined;
   #service: HttpService | undefined;
   #grace = 10;
   #isLeaving = false;
   /** Whether the module depends on `http`. */
   isUsed = false;
 
-  /** `kinds` are those that the module declares. */
-  constructor(log: WorkerLog, kinds: ScopeKinds) {
+  /**
+   * `kinds` are those that the module declares. `listener` is the descriptor of a socket that
+   * listens already.
+   */
+  constructor(log: WorkerLog, kinds: ScopeKinds, listener?: number) {
     this.#log = log;
+    this.#listener = listener;
     this.#tokens = checkedTokens(kinds);
   }
 
@@ -66,8 +71,8 @@ export class WorkerHttp {
   }
 
   /**
-   * Listens from now on. These apps respond at once: the host decides when they go live, and its
-   * first request may overtake the message that they are.
+   * Starts to listen. These apps respond at once: the host decides when they go live, and its first
+   * request may arrive before the message that they are live.
    */
   async serve({ path, token, settings, grace }: Serving, apps: readonly Item[]): Promise<void> {
     this.#grace = grace;
@@ -75,7 +80,7 @@ export class WorkerHttp {
     this.#service = service;
     for (const item of apps) this.add(item);
     const server = createServer({ allowHalfOpen: true }, (socket) => this.#connect(service, socket, token));
-    await listenAt(server, { path });
+    await (this.#listener === undefined ? listenAt(server, { path }) : listen(server, { fd: this.#listener }));
   }
 
   /** Serves a connection of the host: one with frames of requests, or one for a websocket. */

@@ -1,55 +1,78 @@
-/** The host's side of isolated modules. Each instance runs in a worker thread. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+/**
+ * The host's side of modules that do not run in its thread. Each instance runs in a worker thread,
+ * or in a sandboxed process.
+ */
 import type { HttpModule } from "../http/index.ts";
 import type { Exchange } from "../http/lifecycle/exchange.ts";
 import type { InstanceOwner, ModuleCode } from "../module/code.ts";
+import { failure } from "../module/code.ts";
 import type { ModuleSource } from "../module/locate.ts";
 import { deserializeError, type SerializedError } from "../relay/errors.ts";
-import { innerPath, randomToken } from "../relay/inner_request.ts";
+import { randomToken } from "../relay/inner_request.ts";
+import { SchemaFault } from "../relay/message_schema.ts";
+import { sandboxUnavailable } from "../sandbox/index.ts";
 import type { HttpProvider, Module } from "../types.ts";
-import { clipped } from "../util/clipped.ts";
-import { ModhostError, reasonOf } from "../util/errors.ts";
+import { reasonOf } from "../util/errors.ts";
 import { REQUEST_STEP } from "../util/usage.ts";
-import { callAt, isFunctionAt, mirrorOf, type Shape, shapeOf } from "./exports.ts";
+import { callAt, isFunctionAt, mirrorOf, narrowed, type Shape, shapeOf } from "./exports.ts";
 import { Forwarder } from "./forward.ts";
-import type { SentLine } from "./log.ts";
-import type { Described, Loaded, ProvidedApp, Serving } from "./messages.ts";
+import type { Described, ProvidedApp, Serving, SourceFile } from "./messages.ts";
+import { SandboxProcess } from "./process.ts";
+import { eventName, MAX_ITEMS, readApp, readLines, readLoaded, readNote, readPath, readValues } from "./received.ts";
+import { type ModuleRights, rightsOf } from "./rights.ts";
+import { appFault, declarationFault, eventRemedy, hookRemedy, loadedFault, mayAnnounce, mayHook } from "./rules.ts";
+import type { ModuleRunner } from "./runner.ts";
+import { type RunnerKind, refusalIn } from "./runner_kind.ts";
 import { heapOf, type IsolationDeps, taskOf } from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./task.ts";
 
-/** Milliseconds that a worker which has evaluated a file waits for an instance. */
+/** Milliseconds that a worker or sandbox which has evaluated a file waits for an instance. */
 const MAX_SPARE_MS = 10_000;
 
+/** Maximum number of calls of other modules that an instance may wait for. */
+const MAX_CALLS = 1000;
+
 /**
- * Evaluates a module's file in a worker. Resolves to code that runs each instance of the module in
- * a worker of its own.
- * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED
+ * Evaluates a module's file in a worker or in a sandbox. Resolves to code that runs each instance
+ * of the module in a kind of its own.
+ * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED, SANDBOXED
  */
-export async function isolatedCode(source: ModuleSource, deps: IsolationDeps): Promise<ModuleCode> {
+export async function isolatedCode(source: ModuleSource, kind: RunnerKind, deps: IsolationDeps): Promise<ModuleCode> {
   const { file } = source;
+  const refuse = refusalIn(kind);
   if (file === undefined) {
-    const remedy = "write it into a file: only a file can be loaded in a worker";
-    throw new ModhostError("ISOLATED", { what: `be a value (${source.name})`, remedy });
+    throw refuse(`be a value (${source.name})`, `write it into a file: only a file can be loaded in a ${kind}`);
   }
-  const described = new WorkerThread({ ...source, file }, deps);
+  const missing = kind === "sandbox" ? sandboxUnavailable() : undefined;
+  if (missing !== undefined) throw refuse("run here", missing);
+  const rights = kind === "sandbox" ? rightsOf(deps.context.config, source.name) : undefined;
+  const create = () => runnerOf({ ...source, file }, rights, deps);
+  const described = create();
   const code = await described.describe();
+  const fault = rights && declarationFault(source.name, code, rights);
+  if (fault !== undefined) {
+    await described.end();
+    throw failure(source, "being imported", refuse(...fault));
+  }
   // The first instance runs where the file was evaluated.
-  let spare: WorkerThread | undefined = described;
+  let spare: ModuleRunner | undefined = described;
   const unused = setTimeout(() => {
     void spare?.end();
     spare = undefined;
   }, MAX_SPARE_MS).unref();
   const load = (module: Module, owner: InstanceOwner) => {
     clearTimeout(unused);
-    const thread = spare?.isAlive ? spare : new WorkerThread(described.source, deps);
+    const runner = spare?.isAlive ? spare : create();
     spare = undefined;
-    return new Isolated({ code, thread, module, owner, deps }).load();
+    return new Isolated({ code, runner, rights, module, owner, deps }).load();
   };
   return { source, load, ...code };
+}
+
+function runnerOf(source: SourceFile, rights: ModuleRights | undefined, deps: IsolationDeps): ModuleRunner {
+  return rights === undefined ? new WorkerThread(source, deps) : new SandboxProcess(source, deps, rights);
 }
 
 const POSTS =
@@ -57,69 +80,78 @@ const POSTS =
 
 interface IsolatedParts {
   readonly code: Described;
-  readonly thread: WorkerThread;
+  readonly runner: ModuleRunner;
+  /**
+   * The rights of a sandboxed module. The host trusts an isolated one, for which it is undefined.
+   */
+  readonly rights: ModuleRights | undefined;
   readonly module: Module;
   readonly owner: InstanceOwner;
   readonly deps: IsolationDeps;
 }
 
-/** One instance of an isolated module. */
+/** One instance of a module that runs in a worker or a sandbox. */
 class Isolated {
   readonly #code: Described;
-  readonly #thread: WorkerThread;
+  readonly #runner: ModuleRunner;
+  readonly #rights: ModuleRights | undefined;
   readonly #module: Module;
   readonly #owner: InstanceOwner;
   readonly #deps: IsolationDeps;
-  readonly #folder = mkdtempSync(join(tmpdir(), "modhost-worker-"));
-  readonly #address = { path: innerPath(this.#folder, "http"), token: randomToken() };
+  readonly #address: { readonly path: string; readonly token: string };
   readonly #forwarder: Forwarder;
   /** The exports of the modules that this one depends on. */
   readonly #dependencies = new Map<string, { readonly exported: unknown; readonly shape: Shape }>();
+  /** Events that it hooks. */
+  readonly #events = new Set<string>();
+  #apps = 0;
+  #calls = 0;
   #left: Promise<unknown> | undefined;
   #isEnding = false;
 
-  constructor({ code, thread, module, owner, deps }: IsolatedParts) {
+  constructor({ code, runner, rights, module, owner, deps }: IsolatedParts) {
     this.#code = code;
-    this.#thread = thread;
+    this.#runner = runner;
+    this.#rights = rights;
     this.#module = module;
     this.#owner = owner;
     this.#deps = deps;
-    this.#forwarder = new Forwarder(
-      this.#address,
-      thread.channel,
-      (closeCode) => void this.#leave(closeCode),
-      (reason) => void thread.end(reason),
-    );
+    this.#address = { path: runner.path, token: randomToken() };
+    this.#forwarder = new Forwarder(this.#address, runner.channel, (closeCode) => void this.#leave(closeCode), {
+      withholdsTokens: rights !== undefined,
+      malformed: (reason) => void runner.end(reason),
+    });
   }
 
   /**
-   * Runs the code in a worker, and repeats its declarations in the host. Resolves to the exports
-   * for dependents.
+   * Runs the code, and repeats its declarations in the host. Resolves to the exports for
+   * dependents.
    */
   async load(): Promise<unknown> {
     const module = this.#module;
-    const { channel } = this.#thread;
-    module.on_release("worker", () => this.#end(), "worker");
-    void this.#thread.ended.then((reason) => this.#ended(reason));
-    void this.#thread.posted.then(() => this.#owner.advise(POSTS));
-    this.#thread.serve(this.#handlers());
-    for (const name of this.#code.depends) {
-      const exported = module.depends(name);
-      if (name !== "http") this.#dependencies.set(name, { exported, shape: shapeOf(exported) });
-    }
+    const { channel, source, kind } = this.#runner;
+    module.on_release(kind, () => this.#end(), kind);
+    void this.#runner.ended.then((reason) => this.#ended(reason));
+    void this.#runner.posted.then(() => this.#owner.advise(POSTS));
+    this.#runner.serve(this.#handlers());
+    for (const name of this.#code.depends) this.#depend(name);
     const { host, reloading = false } = this.#owner;
     const depends = Object.fromEntries([...this.#dependencies].map(([name, { shape }]) => [name, shape]));
-    const task = taskOf(this.#thread.source.name, this.#code.options, this.#deps, { host, reloading, depends });
-    const loaded = (await channel.call("load", task)) as Loaded;
+    const own = { host, reloading, depends };
+    const task = taskOf(source.name, this.#code.options, this.#deps, own, this.#rights);
+    const loaded = readLoaded(await channel.call("load", task), "what it provides");
+    const fault =
+      this.#rights && loadedFault(source.name, loaded, { depends: this.#code.depends, placed: this.#placed() });
+    if (fault !== undefined) throw refusalIn(kind)(...fault);
     if (loaded.global && module.host !== "*") module.set_global();
     if (loaded.serves) {
       const { settings } = module.depends<HttpModule>("http");
       const serving: Serving = { ...this.#address, settings: { ...settings }, grace: this.#deps.grace() };
       await channel.call("serve", serving);
     }
-    // This effect is undone before the others, so that the worker ends its requests while the host
+    // This effect is undone before the others, so that the code ends its requests while the host
     // waits for them.
-    this.#owner.add({ kind: "item", label: "worker", activate: () => this.#activate() });
+    this.#owner.add({ kind: "item", label: kind, activate: () => this.#activate() });
     for (const scopes of loaded.scopes) module.provides("token-scope", scopes);
     for (const event of loaded.events) this.#listen(event);
     for (const app of loaded.apps.filter(({ host }) => host === module.host)) this.#provide(module, app);
@@ -131,23 +163,42 @@ class Isolated {
     module.ready = () => channel.call("ready");
     if (loaded.has.includes("save")) module.save = () => channel.call("save");
     if (loaded.has.includes("restore")) module.restore = (saved) => channel.call("restore", saved);
-    module.unload = () => (this.#thread.isAlive ? channel.call("unload", this.#deps.grace() + 1) : undefined);
+    module.unload = () => (this.#runner.isAlive ? channel.call("unload", this.#deps.grace() + 1) : undefined);
     return mirrorOf(loaded.exports, (path, values) => channel.call("call", path, values));
+  }
+
+  /** Returns the names of apps whose paths the operator has set. */
+  #placed(): ReadonlySet<string> {
+    const { config } = this.#deps.context;
+    const tables = [undefined, ...config.hosts()].map((host) => config.value("http_paths", host));
+    return new Set(tables.flatMap((paths) => Object.keys(paths ?? {})));
+  }
+
+  #depend(name: string): void {
+    const exported = this.#module.depends(name);
+    if (name === "http") return;
+    const granted = this.#rights === undefined ? true : (this.#rights.call[name] ?? []);
+    const shape = shapeOf(exported);
+    this.#dependencies.set(name, { exported, shape: granted === true ? shape : narrowed(shape, granted) });
   }
 
   #activate(): () => Promise<unknown> {
     const failed = (error: unknown) => this.#owner.fault("adding what it provides", error);
-    void this.#thread.channel.call("commit").catch(failed);
-    this.#thread.watch(this.#module.get_option_period("isolated_timeout") ?? 10, heapOf(this.#deps));
+    void this.#runner.channel.call("commit").catch(failed);
+    this.#runner.watch(this.#module.get_option_period("isolated_timeout") ?? 10, heapOf(this.#deps));
     return () => this.#leave();
   }
 
   /** Provides an app that the module has added after it was loaded. */
-  #provideLate(app: ProvidedApp): void {
+  #provideLate(received: unknown): void {
     try {
+      const app = readApp(received, "an app");
+      const refuse = refusalIn(this.#runner.kind);
+      const fault = this.#rights && appFault(this.#runner.source.name, app, this.#placed());
+      if (fault !== undefined) throw refuse(...fault);
       if (app.host !== this.#module.host) {
         const what = `provide an app of the host ${app.host} after it is loaded`;
-        throw new ModhostError("ISOLATED", { what, remedy: "provide it in the module's function, or in add_host" });
+        throw refuse(what, "provide it in the module's function, or in add_host");
       }
       this.#provide(this.#module, app);
     } catch (error) {
@@ -155,43 +206,81 @@ class Isolated {
     }
   }
 
-  /** Functions that the worker may call. */
+  /** Returns the functions that the code may call. A call of another form ends it. */
   #handlers(): Record<string, (...values: never[]) => unknown> {
-    const module = this.#module;
-    return {
-      log: (lines: readonly SentLine[]) => {
-        for (const [level, text, fields = "{}"] of lines) module.log(level, JSON.parse(fields), "%s", clipped(text));
+    const handlers: Record<string, (...values: readonly unknown[]) => unknown> = {
+      log: (lines) => {
+        for (const { level, text, fields } of readLines(lines, "its log")) this.#module.log(level, fields, "%s", text);
       },
-      fault: (step: string, error: SerializedError) => {
+      fault: (step, error) => {
         const { usage } = this.#owner;
-        if (step === REQUEST_STEP) usage.requestFailed(deserializeError(error));
-        else usage.fault(step, deserializeError(error));
+        const name = readNote(step, "the step of a fault");
+        if (name === REQUEST_STEP) usage.requestFailed(deserializeError(error as SerializedError));
+        else usage.fault(name, deserializeError(error as SerializedError));
       },
-      provide: (app: ProvidedApp) => this.#provideLate(app),
-      note: (text: string | undefined) => {
-        this.#owner.note = text === undefined ? undefined : clipped(text);
+      provide: (app) => this.#provideLate(app),
+      note: (text) => {
+        this.#owner.note = text === undefined ? undefined : readNote(text, "its status");
       },
-      announce: (event: string, data: unknown, to: string | undefined) => module.announce_event(event, data, to),
-      listen: (event: string) => this.#listen(event),
-      depend: (name: string, path: readonly string[], values: readonly unknown[]) => {
-        const { exported, shape } = this.#dependencies.get(name) ?? {};
-        if (!isFunctionAt(shape, path)) throw new TypeError(`${name} exports no function ${path.join(".")}`);
-        return callAt(exported, path, values);
-      },
+      announce: (event, data, to) => this.#announce(eventName(event, "an event"), data, to),
+      listen: (event) => this.#listen(eventName(event, "an event")),
+      depend: (name, path, values) =>
+        this.#call(String(name), readPath(path, "a path"), readValues(values, "the values")),
     };
+    const checked = Object.entries(handlers).map(([name, handler]) => [
+      name,
+      (...values: readonly unknown[]) => {
+        try {
+          return handler(...values);
+        } catch (error) {
+          if (error instanceof SchemaFault) void this.#runner.end(`it sent a malformed message: ${error.message}`);
+          throw error;
+        }
+      },
+    ]);
+    return Object.fromEntries(checked);
+  }
+
+  #announce(event: string, data: unknown, to: unknown): void {
+    const { name } = this.#runner.source;
+    const host = to === undefined ? undefined : eventName(to, "the host of an event");
+    if (this.#rights !== undefined && !mayAnnounce(name, event)) {
+      void this.#runner.end(`it announced the event ${event}, which is not its own: ${eventRemedy(name)}`);
+    } else this.#module.announce_event(event, data, host);
+  }
+
+  async #call(name: string, path: readonly string[], values: readonly unknown[]): Promise<unknown> {
+    const { exported, shape } = this.#dependencies.get(name) ?? {};
+    if (!isFunctionAt(shape, path)) throw new TypeError(`${name} exports no function ${path.join(".")}`);
+    if (this.#calls >= MAX_CALLS) throw new Error(`More than ${MAX_CALLS} calls of other modules are pending`);
+    this.#calls += 1;
+    try {
+      return await callAt(exported, path, values);
+    } finally {
+      this.#calls -= 1;
+    }
   }
 
   #listen(event: string): void {
+    const { channel, kind, source } = this.#runner;
+    if (this.#events.has(event) || this.#events.size >= MAX_ITEMS) return;
+    if (this.#rights !== undefined && !mayHook(source.name, this.#code.depends, event)) {
+      void this.#runner.end(`it hooked ${event}: ${hookRemedy(source.name)}`);
+      return;
+    }
+    this.#events.add(event);
     this.#module.hook(event, (data: unknown) => {
       try {
-        this.#thread.channel.notify("event", event, data);
+        channel.notify("event", event, data);
       } catch (error) {
-        this.#owner.advise(`cannot receive the event ${event} in its worker: ${reasonOf(error)}`);
+        this.#owner.advise(`cannot receive the event ${event} in its ${kind}: ${reasonOf(error)}`);
       }
     });
   }
 
   #provide(module: Module, { keys, hasMiddleware, settings }: ProvidedApp): void {
+    this.#apps += 1;
+    if (this.#apps > MAX_ITEMS) throw new Error(`More than ${MAX_ITEMS} apps`);
     const { handle, upgrade } = this.#forwarder;
     const route = keys?.map((key) => [key, /^WS\b/.test(key) ? upgrade : handle]);
     const middleware = (context: { state: { event: Exchange } }) => handle(context.state.event);
@@ -204,21 +293,20 @@ class Isolated {
     module.provides("http", provider as unknown as HttpProvider);
   }
 
-  /** Resolves when the requests and websockets of the worker have ended. */
+  /** Resolves when the requests and websockets of the code have ended. */
   #leave(closeCode = 1001): Promise<unknown> {
-    this.#left ??= this.#thread.channel.call("leave", closeCode).catch(() => undefined);
+    this.#left ??= this.#runner.channel.call("leave", closeCode).catch(() => undefined);
     return this.#left;
   }
 
   async #end(): Promise<void> {
     this.#isEnding = true;
-    await this.#thread.end();
-    await this.#thread.ended;
+    await this.#runner.end();
+    await this.#runner.ended;
   }
 
   #ended(reason: string): void {
     this.#forwarder.close();
-    rmSync(this.#folder, { recursive: true, force: true });
     if (!this.#isEnding) this.#deps.ended(this.#owner, reason);
   }
 }

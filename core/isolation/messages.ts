@@ -30,6 +30,14 @@ export interface WorkerCode {
   readonly isRung: Int32Array;
 }
 
+/** The data that a sandboxed process starts with: JSON in its first argument. */
+export interface SandboxStart {
+  readonly source: SourceFile;
+  readonly loadTimeout: number;
+  /** Maximum number of bytes of a message to the host. */
+  readonly maxMessage: number;
+}
+
 /** A module with the file that the worker evaluates. */
 export type SourceFile = Pick<ModuleSource, "name" | "directory" | "root"> & { readonly file: string };
 

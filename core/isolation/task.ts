@@ -2,11 +2,12 @@
  * The data that an instance of an isolated module is made from: its options, and facts of the host.
  */
 import { isOwnVariable } from "../config/index.ts";
-import { appName } from "../http/routing/app_urls.ts";
 import type { InstanceOwner } from "../module/code.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import type { OptionDeclaration, OptionDeclarations } from "../types.ts";
 import type { WorkerTask } from "./messages.ts";
+import type { ModuleRights } from "./rights.ts";
+import { isNamedFor, isNeeded } from "./rules.ts";
 
 export interface IsolationDeps {
   readonly context: ModuleContext;
@@ -28,14 +29,6 @@ function isPublic({ owner, secret }: OptionDeclaration & { readonly owner: strin
 }
 
 /**
- * Whether an undeclared option belongs to a module by its name. Others may be secrets of modules
- * that are not loaded.
- */
-function isNamedFor(module: string, option: string): boolean {
-  return [module, appName(module)].some((name) => option === name || option.startsWith(`${name}_`));
-}
-
-/**
  * Returns the environment variables of a worker. Variables that set options are left out: it gets
  * the options that it may read.
  */
@@ -43,12 +36,16 @@ export function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOwnVariable(name)));
 }
 
-/** Returns what an instance is made from. `options`: those that the module declares. */
+/**
+ * Returns what an instance is made from. `options`: those that the module declares. `rights`: those
+ * of a sandboxed module, which gets less.
+ */
 export function taskOf(
   name: string,
   options: OptionDeclarations,
   { context, hostsOf }: IsolationDeps,
   own: Pick<WorkerTask, "host" | "reloading" | "depends">,
+  rights?: ModuleRights,
 ): WorkerTask {
   const { config, loadTimeout, serves } = context;
   const all = config.declarations();
@@ -56,7 +53,10 @@ export function taskOf(
     if (option === "hosts") return false;
     if (Object.hasOwn(options, option)) return true;
     const declared = all.get(option);
-    return declared === undefined ? isNamedFor(name, option) : isPublic(declared);
+    // Undeclared options may be secrets of modules that are not loaded.
+    if (declared === undefined) return isNamedFor(name, option) || rights?.options.includes(option) === true;
+    if (rights?.options.includes(option) === true) return true;
+    return isPublic(declared) && (rights === undefined || isNeeded(option));
   };
   const declarations: Record<string, Record<string, object>> = {};
   for (const [option, { owner, ...declaration }] of all) {
@@ -69,7 +69,9 @@ export function taskOf(
     declarations: declarations as unknown as WorkerTask["declarations"],
     loadTimeout,
     listening: context.listening(),
-    states: context.states(),
+    states: context
+      .states()
+      .map((state) => (rights === undefined ? state : { ...state, file: undefined, note: undefined })),
     serves,
   };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Config, isNear, protectsApps } from "../config/index.ts";
-import type { StickyBy } from "../types.ts";
+import type { RunMode, StickyBy } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { bundledModules } from "../util/package.ts";
 import { type ModuleCode, readCode } from "./code.ts";
@@ -12,6 +12,9 @@ export interface Wanted {
   readonly name: string;
   readonly host: string;
 }
+
+/** The ways to run a module outside of this thread. */
+export type OutsideMode = Exclude<RunMode, "trusted">;
 
 /**
  * Number of earlier evaluations of a module whose files are remembered in addition to the latest.
@@ -32,8 +35,8 @@ interface CodeTraits {
 export class Catalog {
   #config: Config;
   readonly #loadTimeout: () => number;
-  /** Evaluates a module in a worker. */
-  readonly #isolated: (source: ModuleSource) => Promise<ModuleCode>;
+  /** Evaluates a module in a worker or a sandbox. */
+  readonly #isolated: (source: ModuleSource, run: OutsideMode) => Promise<ModuleCode>;
   /** Modules that another process of the server runs. */
   readonly #isElsewhere: (name: string) => boolean;
   /** Modules that were passed to the host, by value or by path. */
@@ -43,8 +46,8 @@ export class Catalog {
   readonly #codes = new Map<string, ModuleCode>();
   /** The declarations in the latest code of each module. */
   readonly #evaluated = new Map<string, CodeTraits>();
-  /** Codes that run in workers of their own, and whether their files request that. */
-  readonly #inWorkers = new WeakMap<ModuleCode, { readonly isDeclared: boolean }>();
+  /** How the configuration wanted each code to run, and whether its file requests a worker. */
+  readonly #wantedRuns = new WeakMap<ModuleCode, { readonly isDeclared: boolean; readonly wanted: string }>();
   /**
    * The files of each module: those of its last successful evaluation, and of all attempts since
    * then.
@@ -55,7 +58,7 @@ export class Catalog {
     config: Config,
     given: readonly ModuleSource[],
     loadTimeout: () => number,
-    isolated?: (source: ModuleSource) => Promise<ModuleCode>,
+    isolated?: (source: ModuleSource, run: OutsideMode) => Promise<ModuleCode>,
     isElsewhere: (name: string) => boolean = () => false,
   ) {
     this.#config = config;
@@ -191,11 +194,14 @@ export class Catalog {
     this.#files.set(name, [...(this.#files.get(name) ?? []).slice(-MAX_ATTEMPTS), files]);
     const source = this.locate(name);
     const isDeclared = source.file !== undefined && declaresIsolation(source.file);
-    const isIsolated = isDeclared || this.#isListed(name);
-    const code = await (isIsolated ? this.#isolated(source) : readCode(source, this.#loadTimeout(), files));
-    if (isIsolated) this.#inWorkers.set(code, { isDeclared });
+    const run = this.#runOf(name, isDeclared);
+    const evaluated = await (run === "trusted"
+      ? readCode(source, this.#loadTimeout(), files)
+      : this.#isolated(source, run));
+    const code = { ...evaluated, run };
+    this.#wantedRuns.set(code, { isDeclared, wanted: this.#wantedRun(name, isDeclared) });
     this.#files.set(name, [files, new Set(code.files)]);
-    if (code.isolated && !isIsolated) {
+    if (code.isolated && run === "trusted") {
       const where = source.file === undefined ? "only a file can be loaded in a worker" : "its file does not show it";
       const remedy = "write `export const isolated = true` on a line of its own, or name it in modules_isolated";
       throw new ModhostError("MODULE_INVALID", {
@@ -208,12 +214,47 @@ export class Catalog {
   }
 
   /**
-   * Returns true if the code runs where the option modules_isolated wants it: in a worker, or in
-   * this thread.
+   * Returns how a module runs: as `modules` says, else as `modules_isolated` or its own file
+   * requests. A file that requests a worker is never evaluated in this thread.
    */
-  runsWhereWanted(code: ModuleCode): boolean {
-    const inWorker = this.#inWorkers.get(code);
-    return inWorker?.isDeclared === true || this.#isListed(code.source.name) === (inWorker !== undefined);
+  runOf(name: string): RunMode {
+    let file: string | undefined;
+    try {
+      ({ file } = this.locate(name));
+    } catch {} // A module that cannot be found does not run at all.
+    return this.#runOf(name, file !== undefined && declaresIsolation(file));
+  }
+
+  #runOf(name: string, isDeclared: boolean): RunMode {
+    const { run } = this.#settingsOf(name);
+    if (run === "isolated" || run === "sandboxed") return run;
+    return isDeclared || (run !== "trusted" && this.#isListed(name)) ? "isolated" : "trusted";
+  }
+
+  /**
+   * Returns the option because of which the code must be evaluated again; undefined if it runs as
+   * the configuration says.
+   */
+  reasonToMove(code: ModuleCode): string | undefined {
+    const { name } = code.source;
+    const { isDeclared, wanted } = this.#wantedRuns.get(code) ?? { isDeclared: false, wanted: undefined };
+    if (wanted === undefined || wanted === this.#wantedRun(name, isDeclared)) return undefined;
+    const isByList = this.#settingsOf(name).run === undefined && code.run !== "sandboxed";
+    return isByList ? "modules_isolated" : "modules";
+  }
+
+  /** Returns how a module runs, with its grant, which is fixed when its process starts. */
+  #wantedRun(name: string, isDeclared: boolean): string {
+    const run = this.#runOf(name, isDeclared);
+    return JSON.stringify([run, run === "sandboxed" ? this.#settingsOf(name) : undefined]);
+  }
+
+  /** Returns the entry of a module in the option `modules`. */
+  #settingsOf(name: string): { readonly run?: unknown } {
+    const modules = this.#config.value("modules");
+    const entries = typeof modules === "object" && modules !== null ? Object.entries(modules) : [];
+    const [, settings] = entries.find(([key]) => moduleName(key) === name) ?? [];
+    return typeof settings === "object" && settings !== null ? settings : {};
   }
 
   #isListed(name: string): boolean {

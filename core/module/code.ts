@@ -1,6 +1,6 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Module, ModuleDefinition, ModuleFunction, OptionDeclarations, StickyBy } from "../types.ts";
+import type { Module, ModuleDefinition, ModuleFunction, OptionDeclarations, RunMode, StickyBy } from "../types.ts";
 import { unwrapped } from "../util/default_export.ts";
 import { ModhostError, readableThrown, reasonOf } from "../util/errors.ts";
 import { explainMissing } from "../util/missing_package.ts";
@@ -33,6 +33,8 @@ export interface ModuleCode {
   readonly global: boolean;
   /** Whether it requests a worker of its own. */
   readonly isolated?: boolean;
+  /** How it runs; the catalogue sets this. */
+  readonly run?: RunMode;
   /** Whether only one process of a server runs it. */
   readonly shared?: boolean;
   /**
@@ -47,7 +49,7 @@ export interface ModuleCode {
    * instance of this code.
    */
   readonly evaluated?: Usage;
-  /** Its files, if another thread has evaluated it. */
+  /** Files of the code, if another thread has evaluated it. */
   readonly files?: readonly string[];
 }
 

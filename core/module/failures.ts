@@ -59,7 +59,7 @@ export class Failures {
     return [...new Set([...this.#failures.values()].filter(({ error }) => isLate(error)).map(({ name }) => name))];
   }
 
-  states(): ModuleState[] {
+  states(): Omit<ModuleState, "run">[] {
     return [...this.#failures.values()].map(({ name, host, error, file }) => {
       const note = reasonOf(error);
       const late = isLate(error) ? { is_late: true } : {};

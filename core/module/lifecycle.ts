@@ -132,7 +132,8 @@ export class Modules {
   }
 
   #notLoaded(): ModuleState[] {
-    return [...this.quarantined.states(), ...this.#failures.states()];
+    const states = [...this.quarantined.states(), ...this.#failures.states()];
+    return states.map((state) => ({ ...state, run: this.#deps.catalog.runOf(state.name) }));
   }
 
   /** Returns the code of a running module; undefined if it does not run. */
@@ -432,7 +433,7 @@ export class Modules {
     let file: string | undefined;
     try {
       file = this.#deps.catalog.locate(name).file;
-    } catch {} // The error itself reports this.
+    } catch {} // The module has no file; `error` is about that.
     this.#failures.add({ name, host, error, file });
   }
 }

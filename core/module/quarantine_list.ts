@@ -220,7 +220,7 @@ export class QuarantineList {
     for (const key of [...this.#entries.keys()]) this.lift(key);
   }
 
-  states(): ModuleState[] {
+  states(): Omit<ModuleState, "run">[] {
     return [...this.#entries.values()].map(({ name, host, file, depends, note }) => {
       const { reason, since, nextTry } = note;
       const quarantine = { since, next_try: nextTry };

@@ -229,8 +229,9 @@ function changedNames(previous: Served, next: Served): string[] {
  */
 function reasonToMove(code: ModuleCode | undefined, catalog: Catalog): string | undefined {
   if (code?.source.file === undefined) return undefined;
-  if (!catalog.runsWhereWanted(code)) return "modules_isolated";
   try {
+    const reason = catalog.reasonToMove(code);
+    if (reason !== undefined) return reason;
     return catalog.locate(code.source.name).file === code.source.file ? undefined : "its file is a different one";
   } catch {
     return undefined;

@@ -4,6 +4,12 @@ import { deserializeError, serializeError } from "./errors.ts";
 /** Maximum number of calls that wait for a response. Further calls are rejected. */
 const MAX_PENDING = 1024;
 
+/**
+ * Maximum number of values of a call. A hostile end can send a list of billions of empty values,
+ * which no function must be called with.
+ */
+const MAX_VALUES = 64;
+
 /** One end of the transport: a port between threads, or the IPC channel between processes. */
 export interface MessageEndpoint {
   postMessage(message: unknown): void;
@@ -20,13 +26,23 @@ type Reply = { readonly reply: number } & ({ readonly value: unknown } | { reado
 
 export class Channel {
   readonly #endpoint: MessageEndpoint;
+  readonly #readError: (received: unknown) => Error;
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
   #calls = 0;
   #ended: Error | undefined;
 
-  /** `onStray` gets the messages of other code, which the channel ignores. */
-  constructor(endpoint: MessageEndpoint, handlers: Handlers, onStray: (message: unknown) => void = () => undefined) {
+  /**
+   * `onStray` gets the messages of other code, which the channel ignores. `readError` makes the
+   * error of a call that has failed at the other end.
+   */
+  constructor(
+    endpoint: MessageEndpoint,
+    handlers: Handlers,
+    onStray: (message: unknown) => void = () => undefined,
+    readError: (received: unknown) => Error = deserializeError,
+  ) {
     this.#endpoint = endpoint;
+    this.#readError = readError;
     endpoint.on("message", (message) => {
       const known = readMessage(message);
       if (known === undefined) onStray(message);
@@ -91,7 +107,7 @@ export class Channel {
   #settle(message: Reply): void {
     const pending = this.#pending.get(message.reply);
     this.#pending.delete(message.reply);
-    if ("error" in message) pending?.reject(deserializeError(message.error));
+    if ("error" in message) pending?.reject(this.#readError(message.error));
     else pending?.resolve(message.value);
   }
 }
@@ -99,8 +115,8 @@ export class Channel {
 /** Returns the message if a channel has sent it, else undefined. */
 function readMessage(message: unknown): Call | Reply | undefined {
   const { call, id, values, reply } = (message ?? {}) as Record<string, unknown>;
-  if (typeof call === "string" && Array.isArray(values) && (id === undefined || Number.isSafeInteger(id)))
-    return message as Call;
+  const areValues = Array.isArray(values) && values.length <= MAX_VALUES;
+  if (typeof call === "string" && areValues && (id === undefined || Number.isSafeInteger(id))) return message as Call;
   return Number.isSafeInteger(reply) ? (message as Reply) : undefined;
 }
 

@@ -60,6 +60,8 @@ export interface InnerRequestOptions {
   readonly upgrade?: string | undefined;
   /** Whether the receiver decides when the client may send its body. */
   readonly passesExpect: boolean;
+  /** Fields in lower case that are left out. */
+  readonly withheld?: ReadonlySet<string> | undefined;
   /** Further facts for the receiver. */
   readonly facts: object;
 }
@@ -70,8 +72,8 @@ export function openInnerRequest(
   target: InnerTarget,
   options: InnerRequestOptions,
 ): ClientRequest {
-  const { url = request.url, host, upgrade, passesExpect, facts } = options;
-  const headers = innerFields(request, host, passesExpect);
+  const { url = request.url, upgrade, facts } = options;
+  const headers = innerFields(request, options);
   headers.push(PEER_FIELD, asciiJson({ token: target.token, peer: peerOf(request.socket), ...facts }));
   if (upgrade !== undefined) headers.push("Connection", "Upgrade", "Upgrade", upgrade);
   return openRequest({
@@ -86,10 +88,12 @@ export function openInnerRequest(
 
 /**
  * Returns the header fields of a request to another part of this server, as a flat list: those of
- * the client that do not belong to its connection. `host`: the Host header of a request that has
- * none.
+ * the client that do not belong to its connection.
  */
-export function innerFields(request: NodeRequest, host: string | undefined, passesExpect: boolean): string[] {
+export function innerFields(
+  request: NodeRequest,
+  { host, passesExpect, withheld }: Pick<InnerRequestOptions, "host" | "passesExpect" | "withheld">,
+): string[] {
   const { rawHeaders } = request;
   const headers: string[] = [];
   let isFramed = false;
@@ -97,7 +101,7 @@ export function innerFields(request: NodeRequest, host: string | undefined, pass
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] as string;
     const { lower } = fieldName(name);
-    if (name.startsWith(":") || INNER_FIELDS.has(lower)) continue;
+    if (name.startsWith(":") || INNER_FIELDS.has(lower) || withheld?.has(lower) === true) continue;
     if (connectionFields.has(lower) && !(lower === "expect" && passesExpect)) continue;
     if (lower === "content-length" || lower === "transfer-encoding") isFramed = true;
     if (lower === "host") hasHost = true;

@@ -6,8 +6,8 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 const MAX_TEXT = 4096;
 
 /**
- * Returns the body of a response that has arrived in one piece with its head. Sent as one, it costs
- * half of what a stream costs.
+ * Returns the body of a response if all of it has arrived together with the head; otherwise
+ * undefined. Sending one piece costs half as much as sending a stream.
  */
 export function wholeBody(incoming: IncomingMessage, method: string): Buffer | string | undefined {
   const length = Number(incoming.headers["content-length"] ?? 0);
@@ -17,8 +17,8 @@ export function wholeBody(incoming: IncomingMessage, method: string): Buffer | s
 }
 
 /**
- * Returns a short body of ASCII as text, which is sent in one write with the head. Without a
- * content type, the type of the body would decide about the header.
+ * Returns a short body of ASCII as text, which is sent in one write with the head. A body without a
+ * content type stays bytes, because the host might add a content type to text.
  */
 export function textOrBytes(bytes: Buffer, hasType: boolean): Buffer | string {
   return hasType && bytes.length <= MAX_TEXT && isAscii(bytes) ? bytes.toString("latin1") : bytes;

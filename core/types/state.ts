@@ -8,12 +8,19 @@ export interface ListeningPort {
   readonly port: number;
 }
 
+/**
+ * How a module runs: in the thread of the host, in a worker thread of its own, or in a process of
+ * its own that the kernel restricts.
+ */
+export type RunMode = "trusted" | "isolated" | "sandboxed";
+
 /** A module of the server, loaded or failed. */
 export interface ModuleState {
   readonly name: string;
   /** "*" for the whole server. */
   readonly host: string;
   readonly status: "loading" | "loaded" | "failed" | "unloading" | "quarantined";
+  readonly run: RunMode;
   /** Undefined for a module that was passed as a value. */
   readonly file: string | undefined;
   /** The text of `set_status`, the failure, or the reason for the quarantine. */

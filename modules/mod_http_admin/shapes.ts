@@ -39,6 +39,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       name: text,
       host: text,
       status: { enum: ["loading", "loaded", "failed", "quarantined", "unloading"] },
+      run: { enum: ["trusted", "isolated", "sandboxed"] },
       file: text,
       note: text,
       note_level: { enum: ["info", "warn", "error"] },

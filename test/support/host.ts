@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before } from "node:test";
 import { createHost, type Host } from "#core/index.ts";
 import type { HttpProvider, MiddlewareProvider, ModuleFunction } from "#core/types.ts";
-import { registerInWorker, type SetupSource, setupSource, writeModules } from "./isolated_modules.ts";
+import { outsideOptions, registerInWorker, type SetupSource, setupSource, writeModules } from "./isolated_modules.ts";
 import { Client, type Ports } from "./transports.ts";
 
 type FromFolder<T> = T | ((folder: string) => T);
@@ -21,6 +21,8 @@ export interface HostSetup {
   readonly config?: FromFolder<Record<string, unknown>>;
   /** Modules of the test by the name that their file would have. */
   readonly modules?: FromFolder<Record<string, ModuleFunction>>;
+  /** Names of apps that the operator places, without which a sandboxed module may not use them. */
+  readonly placed?: readonly string[];
   /** Names of `modules` that need the main thread even if the others are isolated. */
   readonly inMain?: readonly string[];
   /** JavaScript sources by module name, found through `plugin_paths`. */
@@ -87,7 +89,7 @@ async function start(setup: HostSetup, folder: string, isolated: SetupSource | u
   for (const name of Object.keys(config)) if (config[name] === undefined) delete config[name];
   const modules = resolved(setup.modules, folder) ?? {};
   const inWorkers = isolated === undefined ? [] : Object.keys(modules).filter((name) => !setup.inMain?.includes(name));
-  if (inWorkers.length > 0) config.modules_isolated = inWorkers;
+  if (inWorkers.length > 0) Object.assign(config, outsideOptions(inWorkers, folder, setup.placed));
   const files = isolated === undefined ? [] : await writeModules(isolated, inWorkers, folder);
   const given = Object.keys(modules).map((name) => {
     return files[inWorkers.indexOf(name)] ?? { name, load: modules[name] as ModuleFunction };

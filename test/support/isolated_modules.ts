@@ -1,17 +1,23 @@
 /**
- * Runs the contract tests with isolated modules. With MODHOST_TEST_ISOLATED, the modules of a test
- * run in workers. Each worker evaluates the test file without running its tests, and takes its
- * module from there. So a test cannot see variables that its handlers set.
+ * Runs the contract tests with isolated or sandboxed modules. With MODHOST_TEST_ISOLATED, the
+ * modules of a test run in workers, and with MODHOST_TEST_SANDBOXED as well in sandboxes. Each of
+ * them evaluates the test file without running its tests, and takes its module from there. So a
+ * test cannot see variables that its handlers set.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { getCallSites } from "node:util";
-import { isMainThread } from "node:worker_threads";
 import type { ModuleFunction } from "#core/types.ts";
 
 /** The transports to test, separated by commas. Undefined if modules are not isolated. */
 const setting = process.env.MODHOST_TEST_ISOLATED;
+
+/** How the modules of a test run, if they do not run in the thread of the host. */
+export const outsideMode = process.env.MODHOST_TEST_SANDBOXED === "1" ? "sandboxed" : "isolated";
+
+/** Set by the files of modules, which are evaluated in a worker or a sandbox. */
+const here = globalThis as { isModuleOfTest?: boolean };
 
 export const isolatedTransports: readonly string[] | undefined = setting?.split(",");
 
@@ -32,13 +38,13 @@ const counts = new Map<string, number>();
 
 /** In a worker, registers the setup for `moduleOf` and returns true: the worker starts no host. */
 export function registerInWorker(setup: Setup): boolean {
-  if (!isMainThread) inWorker.push(setup);
-  return !isMainThread;
+  if (here.isModuleOfTest === true) inWorker.push(setup);
+  return here.isModuleOfTest === true;
 }
 
 /**
- * Returns where the setup is that the caller's caller is declaring. Undefined if modules are not
- * isolated.
+ * Returns which setup is being declared: the test file that called the caller of this function, and
+ * the number of its earlier setups. Undefined if modules are not isolated.
  */
 export function setupSource(): SetupSource | undefined {
   if (isolatedTransports === undefined) return undefined;
@@ -47,6 +53,20 @@ export function setupSource(): SetupSource | undefined {
   const index = counts.get(file) ?? 0;
   counts.set(file, index + 1);
   return { file, index };
+}
+
+/** Returns the options with which modules run outside of the host's thread. */
+export function outsideOptions(
+  names: readonly string[],
+  folder: string,
+  placed: readonly string[] = [],
+): Record<string, unknown> {
+  if (outsideMode === "isolated") return { modules_isolated: names };
+  const grant = { read: [fileURLToPath(new URL("../../", import.meta.url)), folder] };
+  return {
+    modules: Object.fromEntries(names.map((name) => [name, { run: "sandboxed", grant }])),
+    ...(placed.length > 0 && { http_paths: Object.fromEntries(placed.map((name) => [name, `/${name}`])) }),
+  };
 }
 
 /** Writes a file for each module. Returns their paths. */
@@ -63,6 +83,7 @@ export async function writeModules(
     const name = JSON.stringify(names[which]);
     const lines = [
       'import { registerHooks } from "node:module";',
+      "globalThis.isModuleOfTest = true;",
       `const noTests = ${JSON.stringify(noTests)};`,
       'registerHooks({ resolve: (name, context, next) => name === "node:test" ? { url: noTests, shortCircuit: true } : next(name, context) });',
       `const { moduleOf } = await import(${support});`,
@@ -89,8 +110,17 @@ const noTests = `data:text/javascript,${encodeURIComponent(
 export const notIsolated: Readonly<Record<string, string>> = {
   ...of("the test reads variables that handlers set", "D60 D62"),
   ...of("serve() returns a handler, which cannot be sent to another thread", "C2.26 C2.27 C2.28 C2.29 C4.11 C4.12 D53"),
+  ...(outsideMode === "sandboxed" ? notSandboxed() : {}),
   ...of("methods of depends() return promises in a worker, and must be declared before", "D59"),
 };
+
+/** Statements that a sandboxed module does not have to meet in addition, and the reasons. */
+function notSandboxed(): Record<string, string> {
+  return {
+    ...of("an app of a sandboxed module is at its own path unless http_paths places it", "C4.4 D45"),
+    ...of("an app of a sandboxed module has no priority above 0", "D39"),
+  };
+}
 
 function of(why: string, ids: string): Record<string, string> {
   return Object.fromEntries(ids.split(" ").map((id) => [id, why]));

@@ -5,7 +5,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
 import { test } from "node:test";
-import { isolatedTransports, leftOut } from "./isolated_modules.ts";
+import { isolatedTransports, leftOut, outsideMode } from "./isolated_modules.ts";
 
 /**
  * Timeout in milliseconds. Nothing on the loopback takes this long: an exchange that does has hung.
@@ -187,7 +187,7 @@ export function overEach<H extends { client(name: Client["name"]): Client }>(
   run: (client: Client, host: H) => Promise<void>,
 ): void {
   if (leftOut(title) !== undefined) return;
-  const how = isolatedTransports === undefined ? "" : ", isolated";
+  const how = isolatedTransports === undefined ? "" : `, ${outsideMode}`;
   for (const name of transports) test(`${title} over ${name}${how}`, () => run(host().client(name), host()));
 }
 

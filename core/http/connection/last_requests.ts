@@ -61,6 +61,13 @@ export class LastRequests {
     }
   }
 
+  /** Returns the sockets, decrypted if there is TLS, on which no request has begun. */
+  unused(): Socket[] {
+    return [...this.#sockets]
+      .map((socket) => this.#served(socket) ?? socket)
+      .filter(({ bytesRead }) => bytesRead === 0);
+  }
+
   /** Closes the connections on which no request has begun. */
   #closeUnused(): void {
     for (const socket of this.#sockets) if ((this.#served(socket)?.bytesRead ?? 0) === 0) socket.destroy();

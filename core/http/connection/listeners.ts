@@ -7,7 +7,7 @@ import { isHttp2, MAX_HTTP2_HEAD, NO_ERROR } from "../../util/http2.ts";
 import { createServer, type IncomingMessage, type ServerResponse } from "../../util/node_http.ts";
 import type { NodeRequest, NodeResponse } from "../../util/node_messages.ts";
 import { connectionBelow } from "../patches/node/bytes_taken.ts";
-import { serveHalfClosed, takeConnection, watchHeads } from "../patches/node/connections.ts";
+import { closeIdleConnections, serveHalfClosed, takeConnection, watchHeads } from "../patches/node/connections.ts";
 import { currentResponses } from "../patches/node/current_response.ts";
 import { takeOverReading } from "../patches/node/reading.ts";
 import type { HttpEnvironment, HttpSettings } from "../settings.ts";
@@ -220,12 +220,14 @@ export class Listeners {
   }
 
   /**
-   * Closes connections without a request now, and the others after their current response. HTTP/2
+   * Closes connections that wait for a further request now, and the others after their current
+   * response. New connections stay open, because their first request may be on its way. HTTP/2
    * sessions end when their last request is complete.
    */
   closeIdle(): void {
     for (const session of this.#sessions) session.close();
-    for (const server of [this.#plain, ...this.#secures.values()]) (server as Server).closeIdleConnections?.();
+    const unused = this.#last.unused();
+    for (const server of [this.#plain, ...this.#secures.values()]) closeIdleConnections(server as Server, unused);
   }
 
   /** Number of open connections. */

@@ -3,7 +3,6 @@ import { ModhostError } from "../../util/errors.ts";
 import type { NodeRequest } from "../../util/node_messages.ts";
 import type { Flow, ProgressWatch, Watched } from "../connection/progress.ts";
 import { LargeBody } from "../patches/node/large_body.ts";
-import { keepReadBuffer, releaseReadBuffer } from "../patches/node/read_buffers.ts";
 import { ReadBudget } from "./read_budget.ts";
 
 /**
@@ -166,11 +165,9 @@ export class IncomingBody {
     let end: "complete" | "BODY_ABORTED" | "BODY_TIMEOUT" | undefined;
     let wake: (() => void) | undefined;
     let isLeft = false;
-    let given: Buffer | undefined;
     const goOn = () => {
       if (isLeft || budget.isOver || queued >= MAX_QUEUED_BYTES) return;
       if (request.isPaused()) request.resume();
-      this.#large?.resume();
     };
     const budget = new ReadBudget(goOn);
     const finish = (how: NonNullable<typeof end>) => () => {
@@ -185,12 +182,11 @@ export class IncomingBody {
       wake?.();
       return budget.took(chunk.length) || queued >= MAX_QUEUED_BYTES;
     };
-    const reader = { received: () => this.#received, take: (chunk: Buffer) => !take(chunk) };
     const onData = (chunk: Buffer) => {
       // Bytes that are read after the response have their own limit, and then no reader would
       // resume the request.
       if (take(chunk) && !this.#lingering) request.pause();
-      if (isPassing) this.#large ??= LargeBody.of(request, reader);
+      if (isPassing) this.#large ??= LargeBody.of(request, this.#received);
     };
     const onEnd = finish("complete");
     const onClose = finish("BODY_ABORTED");
@@ -198,16 +194,14 @@ export class IncomingBody {
     const flow = { ...this.#flow(finish("BODY_TIMEOUT"), () => wake !== undefined), patience };
     const watched = this.#watch.add(flow);
     request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
-    if (isPassing) this.#large = LargeBody.of(request, reader);
+    if (isPassing) this.#large = LargeBody.of(request, this.#received);
     try {
       for (;;) {
         const chunk = queue.shift();
         if (chunk !== undefined) {
           queued -= chunk.length;
           goOn();
-          given = chunk;
           yield chunk;
-          given = undefined;
           if (isPassing) release(chunk);
         } else if (end === "complete") {
           return;
@@ -223,8 +217,6 @@ export class IncomingBody {
     } finally {
       isLeft = true;
       this.#large?.end();
-      for (const chunk of queue) releaseReadBuffer(chunk);
-      if (given !== undefined) keepReadBuffer(given);
       this.#watch.delete(watched);
       request.removeListener("data", onData).removeListener("end", onEnd).removeListener("close", onClose);
       if (!this.#lingering) request.pause();
@@ -267,11 +259,10 @@ export class IncomingBody {
 }
 
 /**
- * Reuses or frees the memory of a piece. Large pieces cost the garbage collector as much work as
+ * Frees the memory of a piece. Large pieces cost the garbage collector as much work as
  * the rest of an upload.
  */
 function release(piece: Buffer): void {
   const { buffer, length } = piece;
-  if (releaseReadBuffer(piece) || length < MIN_FREED_BYTES) return;
-  if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);
+  if (length >= MIN_FREED_BYTES && length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }

@@ -52,6 +52,7 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
   "net-imports-no-neighbour": [{ from: "core/net", to: "core/http/index.ts", types: true }],
   "http-imports-no-neighbour": [{ from: "core/http", to: "core/net/http.ts" }],
   "relay-imports-no-neighbour": [{ from: "core/relay", to: "core/http/index.ts", types: true }],
+  "sandbox-imports-no-neighbour": [{ from: "core/sandbox", to: "core/relay/channel.ts" }],
   "http-patches-imports-no-room-above-it": [room("patches/node", "connection")],
   "http-connection-imports-no-room-above-it": [
     room("connection", "policy"),

@@ -13,6 +13,7 @@ const serving = (text: string) => (module: Module) => {
 };
 
 const host = withHost({
+  placed: ["other-name", "mod_http_literal", "first", "second"],
   modules: {
     mod_plain: serving("plain"),
     mod_http_prefixed: serving("prefixed"),

@@ -1,12 +1,11 @@
 /**
- * `npm run contract [-- --isolated]`: prints every statement of the contract with its tests and
- * their results. Exits with 1 if a test fails, if a statement has no test, or if the page and the
- * tests disagree. With `--isolated` the modules of the tests run in workers; statements that do not
- * apply to them are printed with the reason.
+ * `npm run contract [-- --isolated | --sandboxed]`: prints every statement of the contract with its
+ * tests and their results. Exits with 1 if a test fails, if a statement has no test, or if the page
+ * and the tests disagree. With `--isolated` the modules of the tests run in workers, with
+ * `--sandboxed` in processes; statements that do not apply to them are printed with the reason.
  */
 import { run } from "node:test";
 import { parseArgs } from "node:util";
-import { notIsolated } from "#test/support/isolated_modules.ts";
 import { contractFiles, disagreements, isId, readStatements, readTitles } from "./statements.ts";
 
 interface Outcome {
@@ -14,8 +13,13 @@ interface Outcome {
   failed: number;
 }
 
-const { values } = parseArgs({ options: { isolated: { type: "boolean", default: false } } });
-if (values.isolated) process.env.MODHOST_TEST_ISOLATED = "HTTP/1.1,HTTPS/1.1,HTTP/2";
+const flag = { type: "boolean", default: false } as const;
+const { values } = parseArgs({ options: { isolated: flag, sandboxed: flag } });
+const isOutside = values.isolated || values.sandboxed;
+if (isOutside) process.env.MODHOST_TEST_ISOLATED = "HTTP/1.1,HTTPS/1.1,HTTP/2";
+if (values.sandboxed) process.env.MODHOST_TEST_SANDBOXED = "1";
+// It reads these variables.
+const { notIsolated } = await import("#test/support/isolated_modules.ts");
 
 const statements = await readStatements();
 const problems = disagreements(statements, await readTitles());
@@ -33,13 +37,13 @@ for await (const { type, data } of events) {
     else if (failed) outcome.failed += 1;
     else outcome.passed += 1;
   }
-  // A suite that fails because of its tests adds nothing.
+  // A suite that fails only because of its tests is not listed, because the tests are.
   if (failed && data.details.error.failureType !== "subtestsFailed")
     problems.push(`${data.name}: ${firstLine(data.details.error)}`);
 }
 
 for (const { id, text } of statements) {
-  const reason = values.isolated ? notIsolated[id] : undefined;
+  const reason = isOutside ? notIsolated[id] : undefined;
   if (reason !== undefined) {
     console.log(`left  ${id.padEnd(5)}        ${text} (${reason})`);
     continue;

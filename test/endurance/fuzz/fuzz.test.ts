@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { fuzzFraming } from "./framing.ts";
 import { fuzz } from "./fuzz.ts";
 import { makeRequest } from "./grammar.ts";
 import { fuzzNode } from "./node/fuzz.ts";
@@ -33,12 +32,6 @@ test("1,200 damaged inputs are read or rejected, and values that are written and
   const { failures, taken, refused } = await fuzzReaders({ seconds, seed, count: 1200 });
   assert.deepEqual(failures, []);
   assert.ok(taken > 20 && refused > 20, `${taken} were read, ${refused} refused`);
-});
-
-test("the host reads the same contents as Node's parser from 2,000 chunked bodies", () => {
-  const { failures, joined } = fuzzFraming({ seconds, seed, count: 2000 });
-  assert.deepEqual(failures, []);
-  assert.ok(joined > 50, `the host read only ${joined} of them`);
 });
 
 test("an input that is read forever ends the run, and the error names it", async () => {

@@ -1,17 +1,16 @@
 /**
- * `npm run test:fuzz -- --seconds 60 [--what host|node|readers|framing|delay] [--seed N] [--from N] [--count N]`:
+ * `npm run test:fuzz -- --seconds 60 [--what host|node|readers|delay] [--seed N] [--from N] [--count N]`:
  * prints a summary for each, and the longest block of the event loop. Exits with 1 on a failure.
  */
 import { parseArgs } from "node:util";
 import { targets as readers, worstOf } from "./delay/delay.ts";
 import { MAX_TURN_MS, slowdown } from "./delay/meter.ts";
-import { fuzzFraming } from "./framing.ts";
 import { type FuzzOptions, fuzz, type WorstTurn } from "./fuzz.ts";
 import { fuzzNode } from "./node/fuzz.ts";
 import { fuzzReaders } from "./readers/readers.ts";
 
 const usage =
-  "npm run test:fuzz -- [--seconds 60] [--what host|node|readers|framing|delay] [--seed N] [--from EXCHANGE] [--count N]";
+  "npm run test:fuzz -- [--seconds 60] [--what host|node|readers|delay] [--seed N] [--from EXCHANGE] [--count N]";
 
 /** Prints a summary. Resolves to the failures. */
 const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonly string[]>>> = {
@@ -32,12 +31,6 @@ const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonl
     const { taken, refused, failures } = await fuzzReaders(options);
     console.log(`readers: ${taken + refused} damaged inputs: ${taken} read, ${refused} rejected`);
     if (failures.length === 0) console.log("readers: no defect, and written values read the same again");
-    return failures;
-  },
-  async framing(options) {
-    const { inputs, joined, failures } = fuzzFraming(options);
-    console.log(`framing: ${inputs} bodies in chunks, of which the host read ${joined} in addition to Node's parser`);
-    if (failures.length === 0) console.log("framing: both found the same contents and the same end");
     return failures;
   },
   async delay() {

@@ -9,7 +9,7 @@ export function watchHeads(server: Server): void {
   server.emit("listening");
 }
 
-/** Gives a connection to a server, as if it had come in through a port of that server. */
+/** Passes a connection to a server, as if it had come in through a port of that server. */
 export function takeConnection(server: Server, socket: Socket): void {
   // Node's parser reports its errors to `socket.server`.
   Object.assign(socket, { server });
@@ -21,4 +21,15 @@ export function takeConnection(server: Server, socket: Socket): void {
  */
 export function serveHalfClosed(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
+}
+
+/**
+ * Closes the connections of a server on which no request is in progress, except those in `unused`.
+ * Only Node.js 26 and later count connections that wait for their first request as idle.
+ */
+export function closeIdleConnections(server: Server, unused: readonly Socket[]): void {
+  const destroys = unused.map(({ destroy }) => destroy);
+  for (const socket of unused) socket.destroy = () => socket;
+  server.closeIdleConnections?.();
+  for (const [at, socket] of unused.entries()) socket.destroy = destroys[at] as Socket["destroy"];
 }

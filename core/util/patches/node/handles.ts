@@ -7,7 +7,7 @@ import type { Server, Socket } from "node:net";
 type Owner = { _handle: object | null };
 
 /** Returns the handle of a listening server; null after it is closed. */
-export const handleOf = (server: Server): object | null => (server as unknown as Owner)._handle;
+export const handleOf = (server: Server): object | null => (server as unknown as Partial<Owner>)._handle ?? null;
 
 /** Returns an object that `listen` accepts as the server of a handle. */
 export const serverOf = (handle: object): Server => ({ _handle: handle }) as unknown as Server;
@@ -19,7 +19,7 @@ export const serverOf = (handle: object): Server => ({ _handle: handle }) as unk
 export function takeHandle<H extends { readStop?(): void }>(socket: Socket): H | null {
   const owner = socket as unknown as { _handle: H | null };
   const { _handle: handle } = owner;
-  if (handle === null) return null;
+  if (handle == null) return null;
   handle.readStop?.();
   owner._handle = null;
   socket.destroy();

@@ -12,9 +12,12 @@ export interface TimerWatch {
 
 type Timed = (...values: never[]) => unknown;
 
-/** Returns true until the timer is cleared, or has fired for the last time. */
+/**
+ * Returns true until the timer is cleared, or has fired for the last time. Returns false when Node
+ * does not show it.
+ */
 export const isPending = (timer: NodeJS.Timeout): boolean =>
-  !(timer as unknown as { readonly _destroyed: boolean })._destroyed;
+  (timer as unknown as { readonly _destroyed?: boolean })._destroyed === false;
 
 /**
  * Replaces the functions that set timers, the global ones and those of `node:timers`, for the rest

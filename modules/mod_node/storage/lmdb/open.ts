@@ -60,9 +60,10 @@ export const byteTables = {
  * `patches/README.md`. `onNotice` is called when a part of that check is skipped. A write that
  * fails because the disk is full is tried again if `makeRoom` has freed space.
  *
- * Asynchronous transaction callbacks of lmdb-js 3.5 are never called on Node 24, so writes use
- * batches. Batching by event turn is off, because a failing commit would reject a promise that
- * nobody handles. `overlappingSync` is off, so that a commit resolves only when it is durable.
+ * Asynchronous transaction callbacks of lmdb-js 3.5 are never called on Node 24 and later, so
+ * writes use batches. Batching by event turn is off, because a failing commit would reject a
+ * promise that nobody handles. `overlappingSync` is off, so that a commit resolves only when it is
+ * durable.
  *
  * @throws EnvironmentDamaged; errors of the file system
  */

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventually } from "#test/support/eventually.ts";
+import { runModes, runningAs } from "#test/support/run_modes.ts";
 import { logged, pluginHost } from "../module/support.ts";
 
 const source = `
@@ -107,30 +108,33 @@ export default (module) => module.provides("http", { route: {
 } });
 `;
 
-test("raw responses that an isolated module writes affect only the request that they belong to", {
-  timeout: 120_000,
-}, async (t) => {
-  const good =
-    'export default (module) => { module.depends("http"); module.provides("http", { route: { GET: () => "good" } }); };';
-  const running = await pluginHost(
-    t,
-    { "mod_raw.js": raw, "mod_good.js": good },
-    { isolated_timeout: 60, unload_grace: 0.1 },
-  );
-  const count = Number((await running.inject("/raw/count")).body);
-  assert.ok(count > 40);
-  for (let at = 0; at < count; at += 1) {
-    const response = await running.inject(`/raw/raw?${at}`).catch((error: unknown) => error);
-    const { status } = response as { status?: number };
-    assert.ok(
-      response instanceof Error || (status !== undefined && status >= 200 && status < 1000),
-      `${at}: ${status}`,
+for (const { mode, title, skip } of runModes) {
+  test(`raw responses that ${title} writes affect only the request that they belong to`, {
+    skip,
+    timeout: 120_000,
+  }, async (t) => {
+    const good =
+      'export default (module) => { module.depends("http"); module.provides("http", { route: { GET: () => "good" } }); };';
+    const running = await pluginHost(
+      t,
+      { "mod_raw.js": raw, "mod_good.js": good },
+      { isolated_timeout: 60, unload_grace: 0.1, ...runningAs(mode, { "mod_raw.js": raw }) },
     );
-  }
-  assert.equal((await running.inject("/good")).body, "good");
-  assert.equal((await running.inject("/raw")).body, "fine");
-  assert.deepEqual(
-    logged(running, "warn").filter(({ msg }) => /worker ended|did not respond/.test(msg)),
-    [],
-  );
-});
+    const count = Number((await running.inject("/raw/count")).body);
+    assert.ok(count > 40);
+    for (let at = 0; at < count; at += 1) {
+      const response = await running.inject(`/raw/raw?${at}`).catch((error: unknown) => error);
+      const { status } = response as { status?: number };
+      assert.ok(
+        response instanceof Error || (status !== undefined && status >= 200 && status < 1000),
+        `${at}: ${status}`,
+      );
+    }
+    assert.equal((await running.inject("/good")).body, "good");
+    assert.equal((await running.inject("/raw")).body, "fine");
+    assert.deepEqual(
+      logged(running, "warn").filter(({ msg }) => /(?:worker|sandbox) ended|did not respond/.test(msg)),
+      [],
+    );
+  });
+}

@@ -30,6 +30,7 @@ const foreign: readonly unknown[] = [
   ...[[], ["call"], {}, cyclic, new Map([["call", "work"]]), new Error("call"), new Date(0), Buffer.alloc(3)],
   ...[new SharedArrayBuffer(8), new Float64Array(4), { cmd: "NODE_HANDLE_ACK" }, { type: "ready", pid: 7 }],
   ...[{ call: "work" }, { call: "work", values: "abc" }, { call: "work", values: { length: 2 } }],
+  { call: "work", values: Object.assign([], { length: 2 ** 32 - 1 }) },
   ...[
     { call: null, values: [] },
     { call: ["work"], values: [] },

@@ -30,3 +30,10 @@ test("watched timers behave as before, and are reported until they end", async (
   clearTimeout(setTimeout(() => undefined, 1));
   assert.equal(all.length, count);
 });
+
+test("no timer is reported as running when Node does not show whether it is", () => {
+  const timer = setTimeout(() => undefined, 1);
+  assert.equal(isPending(timer), true);
+  clearTimeout(timer);
+  assert.equal(isPending({} as NodeJS.Timeout), false);
+});

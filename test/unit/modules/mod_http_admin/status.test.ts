@@ -12,7 +12,7 @@ import { folderOf } from "#test/unit/core/module/support.ts";
 import { adminHost } from "./support.ts";
 
 const module = (name: string, status: ModuleState["status"], note?: string) =>
-  ({ name, host: "*", status, note, depends: [], holds: {}, file: undefined }) as ModuleState;
+  ({ name, host: "*", status, run: "trusted", note, depends: [], holds: {}, file: undefined }) as ModuleState;
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000 + 3_600_000).toISOString();
 
 /** Created when it is used, because the texts depend on the time since then. */

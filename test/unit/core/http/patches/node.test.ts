@@ -8,7 +8,12 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { afterEach, test } from "node:test";
 import { bytesTaken } from "#core/http/patches/node/bytes_taken.ts";
-import { serveHalfClosed, takeConnection, watchHeads } from "#core/http/patches/node/connections.ts";
+import {
+  closeIdleConnections,
+  serveHalfClosed,
+  takeConnection,
+  watchHeads,
+} from "#core/http/patches/node/connections.ts";
 import { currentResponses, ListedResponses, whyResponsesAreListed } from "#core/http/patches/node/current_response.ts";
 import { whyReadingIsNotPaused } from "#core/http/patches/node/reading.ts";
 
@@ -122,4 +127,24 @@ test("a server can respond to clients that have ended their side of the connecti
   let text = "";
   for await (const chunk of socket) text += chunk;
   assert.match(text, /late$/);
+});
+
+test("idle connections are closed, except one that waits for its first request", async () => {
+  const server = createServer((_, response) => void response.end("text"));
+  const port = await portOf(server);
+  const accepted: Socket[] = [];
+  server.on("connection", (socket) => accepted.push(socket));
+  const idle = client(port);
+  idle.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  await once(idle, "data");
+  const unused = client(port);
+  await once(server, "connection");
+  const [, near] = accepted as [Socket, Socket];
+  closeIdleConnections(server, [near]);
+  await once(idle, "close");
+  unused.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  const [response] = (await once(unused, "data")) as [Buffer];
+  assert.match(response.toString(), /text$/);
+  near.destroy();
+  await once(unused, "close");
 });

@@ -11,13 +11,21 @@ export const patch: Patch = {
   without: "data over connections that peers have opened takes more CPU time",
 };
 
-/**
- * Symbols under which a socket stores the buffer to read into, the callback of each read, and the
- * function that returns the next buffer.
- */
-const [kBuffer, kBufferCb, kBufferGen] = ["kBuffer", "kBufferCb", "kBufferGen"].map((name) =>
-  Object.getOwnPropertySymbols(new Socket()).find(({ description }) => description === name),
-);
+const onread = { buffer: () => new Uint8Array(1), callback: () => true };
+const dialled = new Socket({ onread });
+
+/** Returns the symbol under which a socket with the option `onread` stores a value. */
+const symbolOf = (name: string, value: unknown) =>
+  Object.getOwnPropertySymbols(dialled).find(
+    (symbol) => symbol.description === name && Reflect.get(dialled, symbol) === value,
+  );
+
+/** The symbol of the buffer to read into; of a function that returns it, the value is true. */
+const kBuffer = symbolOf("kBuffer", true);
+/** The symbol of the callback of each read. */
+const kBufferCb = symbolOf("kBufferCb", onread.callback);
+/** The symbol of the function that returns the next buffer. */
+const kBufferGen = symbolOf("kBufferGen", onread.buffer);
 
 interface SocketInternals {
   readonly _handle?: { useUserBuffer?(buffer: Uint8Array): void } | null;

@@ -1,0 +1,231 @@
+/**
+ * The process of a sandboxed module. Its code may be hostile: the host reads no more of its
+ * messages than it can afford, and ends it at the first one that is malformed.
+ */
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Duplex, Readable } from "node:stream";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Channel, type MessageEndpoint } from "../relay/channel.ts";
+import { deserializeForeignError } from "../relay/errors.ts";
+import { FrameDecoder, FrameFault, frameOf } from "../relay/frames.ts";
+import { untrustedFault } from "../relay/untrusted_value.ts";
+import { launchSandboxed, moduleProcess, type Sandboxed, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
+import { reasonOf } from "../util/errors.ts";
+import type { SandboxStart, SourceFile } from "./messages.ts";
+import { nodeOptions, policyOf } from "./policy.ts";
+import type { ModuleRights } from "./rights.ts";
+import { ModuleRunner } from "./runner.ts";
+import { SandboxOutput } from "./sandbox_output.ts";
+import { heapOf, type IsolationDeps } from "./task.ts";
+
+const program = new URL(import.meta.url.endsWith(".ts") ? "./process_entry.ts" : "./process_entry.js", import.meta.url);
+
+/** Maximum number of bytes of one message to the host. */
+const MAX_MESSAGE = 4 * 2 ** 20;
+
+/** Maximum number of bytes that wait until the process reads them. */
+const MAX_UNREAD = 64 * 2 ** 20;
+
+/** Milliseconds for which messages are handled before other work of the host gets its turn. */
+const SLICE_MS = 2;
+
+/**
+ * The time that the host spends on messages of one sandbox: at most a quarter of all time, and a
+ * second in advance. Beyond that the messages wait, and so does the code that sends more.
+ */
+const SHARE = 0.25;
+const MAX_CREDIT_MS = 1000;
+
+/**
+ * Milliseconds to wait for the last messages and output of a process that has ended. Its children
+ * may keep the descriptors open.
+ */
+const LAST_MS = 1000;
+/** Milliseconds between two looks at them, and the maximum time for handling them. */
+const LOOK_MS = 5;
+const MAX_LAST_MS = 30_000;
+
+/** Bytes that a process of Node.js uses outside of the heap without doing anything. */
+const OWN_BYTES = 128 * 2 ** 20;
+
+export class SandboxProcess extends ModuleRunner {
+  readonly channel: Channel;
+  readonly ended: Promise<string>;
+  readonly output: SandboxOutput;
+  readonly #sandboxed: Sandboxed;
+  readonly #socket: Duplex;
+  readonly #reader = new FrameDecoder(MAX_MESSAGE);
+  readonly #heap: number;
+  #receive: (message: unknown) => void = () => undefined;
+  #reason: string | undefined;
+  #isHandling = false;
+  #credit = MAX_CREDIT_MS;
+  #creditAt = performance.now();
+
+  constructor(source: SourceFile, deps: IsolationDeps, rights: ModuleRights) {
+    const { loadTimeout, log } = deps.context;
+    super("sandbox", source, loadTimeout);
+    this.#heap = heapOf(deps);
+    const start: SandboxStart = { source: this.source, loadTimeout, maxMessage: MAX_MESSAGE };
+    this.#sandboxed = this.#launch(
+      policyOf(this.source, rights, join(this.folder, "tmp"), fileURLToPath(program)),
+      start,
+    );
+    const { child, socket } = this.#sandboxed;
+    this.#socket = socket;
+    this.output = new SandboxOutput(log.of(source.name, "*"));
+    this.output.follow(child.stdout as Readable, "info");
+    this.output.follow(child.stderr as Readable, "warn");
+    const endpoint: MessageEndpoint = {
+      postMessage: (message) => this.#send(message),
+      on: (_event, listener) => {
+        this.#receive = listener;
+        socket.on("readable", () => void this.#handle());
+      },
+    };
+    const stray = () => {
+      throw new FrameFault("a message that is neither a call nor a reply");
+    };
+    this.channel = new Channel(endpoint, this.handlers, stray, deserializeForeignError);
+    // The process may have gone; its exit says so.
+    socket.on("error", () => undefined);
+    this.ended = new Promise((resolve) => {
+      child.once("error", (error) => {
+        this.#reason ??= `it cannot be started: ${reasonOf(error)}`;
+        if (child.pid === undefined) void this.#exited(null, null).then(resolve);
+      });
+      child.once("exit", (code, signal) => void this.#exited(code, signal).then(resolve));
+    });
+    child.unref();
+    for (const stream of [child.stdout, child.stderr, socket]) (stream as { unref?(): void } | null)?.unref?.();
+  }
+
+  #launch(policy: SandboxPolicy, start: SandboxStart): Sandboxed {
+    const { name } = this.source;
+    const { TMPDIR: temporary = "" } = policy.env;
+    mkdirSync(temporary, { mode: 0o700 });
+    const user = sandboxUser(name, policy.user);
+    if (user !== undefined) {
+      // The module's own user may pass through the folder of the host, and sees nothing else in it.
+      chmodSync(this.folder, 0o711);
+      chownSync(temporary, user, user);
+    }
+    try {
+      return launchSandboxed({
+        name,
+        program: fileURLToPath(program),
+        args: [JSON.stringify(start)],
+        listen: this.path,
+        policy,
+        nodeOptions: nodeOptions(this.#heap),
+      });
+    } catch (error) {
+      rmSync(this.folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  /** Kills the process and its children. Resolves at once: `ended` resolves when it has gone. */
+  async end(reason?: string): Promise<void> {
+    this.#reason = reason ?? this.#reason;
+    this.#kill();
+  }
+
+  #kill(): void {
+    const { child } = this.#sandboxed;
+    const { pid, exitCode, signalCode } = child;
+    if (pid === undefined || exitCode !== null || signalCode !== null) return;
+    try {
+      // The process leads a group, to which its children belong unless they leave it.
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      child.kill("SIGKILL");
+    }
+  }
+
+  /**
+   * Reads what the process uses from the system, because its own figure could be a lie. Its heap is
+   * bounded by Node.js.
+   */
+  protected memory(): number {
+    try {
+      const [, resident = "0"] = readFileSync(`/proc/${moduleProcess(this.#sandboxed)}/statm`, "utf8").split(" ");
+      return Math.max(0, Number(resident) * 4096 - this.#heap - OWN_BYTES);
+    } catch {
+      return 0;
+    }
+  }
+
+  #send(message: unknown): void {
+    const socket = this.#socket;
+    if (socket.destroyed || !socket.writable) return;
+    const frame = frameOf(message);
+    if (socket.writableLength + frame.length > MAX_UNREAD) void this.end("it does not read what the host sends");
+    else socket.write(frame);
+  }
+
+  /** Handles the messages that wait, in slices, as long as the sandbox has not used its share. */
+  async #handle(): Promise<void> {
+    if (this.#isHandling) return;
+    this.#isHandling = true;
+    try {
+      for (let begun = performance.now(); ; ) {
+        const message = this.#next();
+        if (message === undefined) break;
+        this.#receive(message.value);
+        const took = performance.now() - begun;
+        if (took < SLICE_MS) continue;
+        await this.#pay(took);
+        begun = performance.now();
+      }
+    } catch (error) {
+      if (!(error instanceof FrameFault)) throw error;
+      this.#socket.destroy();
+      void this.end(`it sent ${error.message}`);
+    } finally {
+      this.#isHandling = false;
+    }
+  }
+
+  /** Returns the next message; undefined if none has arrived completely. */
+  #next(): { readonly value: unknown } | undefined {
+    for (;;) {
+      const found = this.#reader.next();
+      if (found !== undefined) {
+        const fault = untrustedFault(found.value, MAX_MESSAGE);
+        if (fault !== undefined) throw new FrameFault(fault);
+        return found;
+      }
+      const piece = this.#socket.read() as Buffer | null;
+      if (piece === null) return undefined;
+      this.#reader.push(piece);
+    }
+  }
+
+  /** Gives others their turn, and waits until the sandbox may use more of the host's time. */
+  async #pay(took: number): Promise<void> {
+    const now = performance.now();
+    this.#credit = Math.min(MAX_CREDIT_MS, this.#credit + (now - this.#creditAt) * SHARE) - took;
+    this.#creditAt = now;
+    if (this.#credit >= 0) await nextTurn();
+    else await sleep(-this.#credit / SHARE, undefined, { ref: false });
+  }
+
+  async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
+    this.isAlive = false;
+    // Its children may go on without it.
+    this.#kill();
+    const { stdout, stderr } = this.#sandboxed.child;
+    const streams = [this.#socket, stdout, stderr].filter((stream) => stream !== null);
+    const isRead = () => !this.#isHandling && streams.every((stream) => stream.readableEnded || stream.destroyed);
+    const latest = performance.now() + MAX_LAST_MS;
+    for (let idle = 0; !isRead() && idle < LAST_MS && performance.now() < latest; idle += LOOK_MS) {
+      await sleep(LOOK_MS);
+      if (this.#isHandling) idle = 0;
+    }
+    for (const stream of streams) stream.destroy();
+    return this.finish(this.#reason ?? this.output.lastWords ?? signal ?? `process.exit(${code})`);
+  }
+}

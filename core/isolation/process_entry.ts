@@ -1,0 +1,57 @@
+/**
+ * The program of a sandboxed process: runs one instance of a module. Descriptor 3 is the socket of
+ * the channel to the host, and descriptor 4 is a socket that listens for requests already, because
+ * a sandbox can create none.
+ */
+import { writeSync } from "node:fs";
+import { Socket } from "node:net";
+import type { MessageEndpoint } from "../relay/channel.ts";
+import { FrameDecoder, frameOf } from "../relay/frames.ts";
+import { runInstance } from "./instance_program.ts";
+import type { SandboxStart } from "./messages.ts";
+
+const CHANNEL = 3;
+const LISTENER = 4;
+
+/** Milliseconds to wait until the host has read something of what it was sent. */
+const FULL_MS = 1;
+
+const { source, loadTimeout, maxMessage } = JSON.parse(process.argv[2] as string) as SandboxStart;
+// The module sees the arguments that a module of a worker sees.
+process.argv.length = 2;
+
+const socket = new Socket({ fd: CHANNEL, readable: true, writable: false });
+const { exit } = process;
+// The host has ended, or wants this process to end.
+socket.on("close", () => exit(0));
+socket.on("error", () => exit(0));
+
+/**
+ * Writes at once, as a message of a worker is sent at once: a module may exit in its next
+ * statement. While the host does not read, nothing else runs here.
+ */
+const write = writeSync;
+const pause = new Int32Array(new SharedArrayBuffer(4));
+const { wait } = Atomics;
+function send(frame: Buffer): void {
+  for (let at = 0; at < frame.length; ) {
+    try {
+      at += write(CHANNEL, frame, at);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") exit(0);
+      wait(pause, 0, 0, FULL_MS);
+    }
+  }
+}
+
+const host: MessageEndpoint = {
+  postMessage: (message) => send(frameOf(message, maxMessage)),
+  on(_event, listener) {
+    const reader = new FrameDecoder();
+    socket.on("data", (piece) => {
+      reader.push(piece as Buffer);
+      for (let next = reader.next(); next !== undefined; next = reader.next()) listener(next.value);
+    });
+  },
+};
+runInstance({ source, loadTimeout, kind: "sandbox", host, listener: LISTENER });

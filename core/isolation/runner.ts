@@ -1,0 +1,100 @@
+/**
+ * The common part of both runners: the worker thread of an isolated module, and the process of a
+ * sandboxed one.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { failure } from "../module/code.ts";
+import { Deadline } from "../module/deadline.ts";
+import type { Channel } from "../relay/channel.ts";
+import { innerPath } from "../relay/inner_request.ts";
+import { watchLiveness } from "../relay/liveness.ts";
+import { ModhostError } from "../util/errors.ts";
+import { removeLeftFolders } from "./left_folders.ts";
+import type { Described, SourceFile } from "./messages.ts";
+import { readDescribed } from "./received.ts";
+import type { RunnerKind } from "./runner_kind.ts";
+
+export type RunnerHandlers = Record<string, (...values: never[]) => unknown>;
+
+/** Runs the code of one module, and one instance of it, outside of the host's thread. */
+export abstract class ModuleRunner {
+  readonly kind: RunnerKind;
+  readonly source: SourceFile;
+  abstract readonly channel: Channel;
+  /** Resolves to the reason when the code has ended and its last messages have been handled. */
+  abstract readonly ended: Promise<string>;
+  /** Resolves when the code posts messages to the parent thread, which ignores them. */
+  readonly posted: Promise<void> = new Promise(() => undefined);
+  /** A folder that no other user can read. It is removed when the code has ended. */
+  readonly folder: string;
+  /** The path of the socket at which the code serves requests. */
+  readonly path: string;
+  /** Functions that the code may call once an instance runs. */
+  protected readonly handlers: RunnerHandlers = {};
+  isAlive = true;
+  readonly #loadTimeout: number;
+
+  constructor(kind: RunnerKind, { name, file, directory, root }: SourceFile, loadTimeout: number) {
+    this.kind = kind;
+    this.source = { name, file, directory, root };
+    this.#loadTimeout = loadTimeout;
+    removeLeftFolders();
+    this.folder = mkdtempSync(join(tmpdir(), `modhost-${kind}-`));
+    this.path = innerPath(this.folder, "http");
+  }
+
+  /** Ends the code. `reason` replaces the one that the code itself gives. */
+  abstract end(reason?: string): Promise<void>;
+
+  /**
+   * Returns the memory in bytes that counts towards `isolated_heap`. `value`: the reply to a ping.
+   */
+  protected abstract memory(value: unknown): number;
+
+  /**
+   * Evaluates the file.
+   * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID
+   */
+  async describe(): Promise<Described> {
+    try {
+      const described = this.channel.call("describe");
+      const received = await new Deadline(this.#loadTimeout).result(described, "load_timeout");
+      return readDescribed(received, this.source);
+    } catch (error) {
+      await this.end();
+      throw failure(this.source, "being imported", error);
+    }
+  }
+
+  /** Sets the functions that the code may call. */
+  serve(handlers: RunnerHandlers): void {
+    Object.assign(this.handlers, handlers);
+  }
+
+  /**
+   * Ends the code when it does not respond for `silence` seconds, or uses more than `most` bytes
+   * of memory that its heap does not bound.
+   */
+  watch(silence: number, most: number): void {
+    const end = watchLiveness(this.channel, silence, {
+      silent: (seconds) => void this.end(`it did not respond for ${Math.ceil(seconds)} s`),
+      alive: (value) => {
+        const bytes = this.memory(value);
+        if (bytes > most) void this.end(`it used ${bytes} bytes outside of its heap, more than isolated_heap`);
+      },
+    });
+    void this.ended.then(end);
+  }
+
+  /**
+   * Must be called when the code has ended. Returns the reason that names the worker or sandbox.
+   */
+  protected finish(how: string): string {
+    const reason = `its ${this.kind} ended: ${how}`;
+    this.channel.end(new ModhostError("ISOLATED_ENDED", { name: this.source.name, reason }));
+    rmSync(this.folder, { recursive: true, force: true });
+    return reason;
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Writes what a sandboxed process prints to the log, line by line, and no more than the log bears.
+ */
+import type { Readable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
+import type { LogLevel, ModuleLog } from "../types.ts";
+import { MAX_TEXT } from "../util/clipped.ts";
+import { Bucket } from "../util/rate_limit.ts";
+
+/** Maximum number of characters of last words. */
+const MAX_WORDS = 500;
+
+/** Lines that are written: 1000 at once, then 100 a second. The others are counted. */
+const LINES = { burst: 1000, perSecond: 100 };
+
+/** Matches the last words of a process that has used up its heap. */
+const heapUsedUp = /^FATAL ERROR: .*JavaScript heap out of memory/;
+/** Matches those of a launcher that could not start the process. */
+const notStarted = /^The sandbox cannot start \(/;
+
+export class SandboxOutput {
+  readonly #log: ModuleLog;
+  readonly #lines = new Bucket(LINES, performance.now());
+  #left = 0;
+  /** Why the process ends, if it has said so. */
+  lastWords: string | undefined;
+
+  constructor(log: ModuleLog) {
+    this.#log = log;
+  }
+
+  follow(stream: Readable, level: LogLevel): void {
+    const decoder = new StringDecoder("utf8");
+    let rest = "";
+    stream.on("data", (piece: Buffer) => {
+      const lines = (rest + decoder.write(piece)).split("\n");
+      rest = lines.pop() as string;
+      for (const line of lines) this.#write(level, line);
+      // A line that never ends is written in parts.
+      if (rest.length < MAX_TEXT) return;
+      this.#write(level, rest);
+      rest = "";
+    });
+    stream.on("end", () => {
+      if (rest !== "") this.#write(level, rest);
+    });
+    stream.on("error", () => undefined);
+  }
+
+  #write(level: LogLevel, line: string): void {
+    if (heapUsedUp.test(line)) this.lastWords = "out of memory: its heap reached isolated_heap";
+    if (notStarted.test(line)) this.lastWords = line.slice(0, MAX_WORDS);
+    if (this.#lines.take(performance.now()) > 0) {
+      if (this.#left === 0) this.#log.warn("prints so much that most of it is left out from now on");
+      this.#left += 1;
+      return;
+    }
+    if (this.#left > 0) this.#log.warn("Left out lines of its output: %d", this.#left);
+    this.#left = 0;
+    this.#log(level, "%s", line.trimEnd());
+  }
+}

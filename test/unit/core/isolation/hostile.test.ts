@@ -1,0 +1,283 @@
+/**
+ * A sandboxed module that bypasses the code around it and writes to the socket of the channel: the
+ * host ends it with the reason, and serves the others.
+ */
+import assert from "node:assert/strict";
+import { describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { eventually } from "#test/support/eventually.ts";
+import { runModes, runningAs } from "#test/support/run_modes.ts";
+import { logged, pluginHost, stateOf } from "../module/support.ts";
+
+const skip = runModes.find(({ mode }) => mode === "sandboxed")?.skip ?? false;
+
+/** Functions with which hostile code speaks to the host past the module object. */
+const raw = `
+import { writeSync } from "node:fs";
+import { serialize } from "node:v8";
+const send = (bytes) => {
+  for (let at = 0; at < bytes.length; ) try { at += writeSync(3, bytes, at); } catch (error) { if (error.code !== "EAGAIN") return; }
+};
+const frame = (value, body = serialize(value)) => {
+  const head = Buffer.alloc(4);
+  head.writeUInt32BE(body.length);
+  send(Buffer.concat([head, body]));
+};
+const call = (name, ...values) => frame({ call: name, id: undefined, values });
+const ask = (name, ...values) => frame({ call: name, id: 999_999, values });
+`;
+
+/** The code of each act, and the reason for which the sandbox is ended; undefined if it is not. */
+const acts: Readonly<Record<string, readonly [code: string, reason: RegExp | undefined]>> = {
+  garbage: ["send(Buffer.alloc(64, 0x55))", /a message of 1431655765 bytes, and at most 4194304 are allowed/],
+  huge: ["send(Buffer.from([0x7f, 0xff, 0xff, 0xff]))", /a message of 2147483647 bytes/],
+  empty: ["send(Buffer.alloc(4))", /a message that cannot be read/],
+  damaged: ["frame(0, Buffer.from([0xff, 15, 0x6f, 1, 2, 3]))", /a message that cannot be read/],
+  stray: ["frame({ hello: 1 })", /neither a call nor a reply/],
+  sparse: [
+    "frame(0, Buffer.from([0xff, 15, 0x61, 0xff, 0xff, 0xff, 0xff, 15, 0x40, 0, 0xff, 0xff, 0xff, 0xff, 15]))",
+    /a list that is longer than its message/,
+  ],
+  laughs: [
+    "let v = []; for (let n = 0; n < 40; n++) v = [v, v]; call('announce', 'evil-event', v)",
+    /more than 1000000 objects/,
+  ],
+  pollution: [`call("announce", "evil-event", JSON.parse('{"__proto__":{"polluted":1}}'))`, /the field __proto__/],
+  many: ["frame({ call: 'log', id: 1, values: Array(1000).fill(1) })", /neither a call nor a reply/],
+  unknown: ["call('constructor'); call('__proto__'); call('hasOwnProperty', 'a'); ask('toString')", undefined],
+  reply: ["frame({ reply: 77, value: 1 }); frame({ reply: -1, error: { stack: {}, message: [] } })", undefined],
+  level: ["call('log', [['fatal', 'text']])", /its log\[0\]\.level is not one of debug, info, warn, error/],
+  lines: [
+    "call('log', Array.from({ length: 2000 }, () => ['info', 'x']))",
+    /its log is not a list of at most 1000 items/,
+  ],
+  notText: ["call('log', [['info', { toString: 1 }]])", /its log\[0\] is not a line with a text/],
+  fields: ["call('log', [['info', 'x', '{not json']])", /its log\[0\]\.fields is not JSON/],
+  forged: [
+    `call('log', [['info', 'forged \\u001b[2J line', '{"module":"good","level":"error","host":"h"}']])`,
+    undefined,
+  ],
+  note: ["call('note', { length: 5 })", /its status is not a text/],
+  fault: ["call('fault', {}, null)", /the step of a fault is not a text/],
+  faultError: [
+    "call('fault', 'a step', { name: 'ModhostError', code: 'MODULE_CYCLE', message: 7, stack: [] })",
+    undefined,
+  ],
+  announce: [
+    "call('announce', 'config-changed', { options: ['x'] })",
+    /it announced the event config-changed, which is not its own/,
+  ],
+  announceOther: ["call('announce', 'good-event', 1)", /it announced the event good-event/],
+  announceForm: ["call('announce', 5, 1)", /an event is not a text/],
+  listen: ["call('listen', 'http-finished')", /it hooked http-finished/],
+  listenMany: ["for (let n = 0; n < 5000; n++) call('listen', 'evil-' + n)", undefined],
+  app: [
+    "call('provide', { host: '*', keys: ['GET /'], hasMiddleware: false, settings: { name: 'good', default_path: '/', priority: 9 } })",
+    undefined,
+  ],
+  appForm: ["call('provide', { host: 1, keys: [{}], hasMiddleware: 'x', settings: null })", undefined],
+  prototype: ["ask('depend', 'helper', ['constructor', 'constructor'], ['return process'])", undefined],
+  ungranted: ["ask('depend', 'helper', ['secret'], [])", undefined],
+  path: ["ask('depend', 'helper', 'double', [])", /a path is not a list/],
+  unreadCalls: [
+    "for (let n = 0; n < 3000; n++) frame({ call: 'depend', id: n + 1e6, values: ['helper', ['never'], []] })",
+    undefined,
+  ],
+  closed: ["(await import('node:fs')).closeSync(3)", /process\.exit\(0\)|it did not respond/],
+};
+
+const evil = `${raw}
+export const depends = ["http", "helper"];
+export default (module) => {
+  module.provides("http", { route: {
+    GET: () => "fine",
+${Object.entries(acts)
+  .map(([name, [code]]) => `    "GET /${name}": async () => { ${code}; return "done"; },`)
+  .join("\n")}
+  } });
+};`;
+
+const files = {
+  "mod_evil.js": evil,
+  "mod_helper.js": `export default () => ({
+    double: (value) => 2 * value,
+    secret: () => { globalThis.evilCalls = (globalThis.evilCalls ?? 0) + 1; return "secret"; },
+    never: () => new Promise(() => undefined),
+  });`,
+  "mod_good.js": `export default (module) => {
+    module.depends("http");
+    for (const event of ["config-changed", "good-event"]) module.hook(event, () => { globalThis.evilCalls = (globalThis.evilCalls ?? 0) + 1; });
+    module.provides("http", { route: { GET: () => "good" } });
+  };`,
+};
+const common = {
+  load_timeout: 60,
+  unload_grace: 0.1,
+  quarantine_pause: 0.05,
+  quarantine_max_pause: 0.05,
+  isolated_timeout: 30,
+};
+const running = (names: readonly string[], grant = {}) => runningAs("sandboxed", {}, { names, grant });
+
+type Case = readonly [code: string, reason: RegExp];
+
+/** Starts a host with a module for each case, and asserts that each fails for its reason. */
+async function assertFailed(
+  t: TestContext,
+  cases: Readonly<Record<string, Case>>,
+  fileOf: (each: Case) => string,
+): Promise<void> {
+  const own = Object.entries(cases).map(([name, each]) => [`mod_${name}.js`, fileOf(each)]);
+  const host = await pluginHost(
+    t,
+    { ...Object.fromEntries(own), "mod_helper.js": files["mod_helper.js"] },
+    { ...common, ...running(Object.keys(cases)), other_key: "secret" },
+  );
+  for (const [name, [, reason]] of Object.entries(cases)) {
+    assert.equal(stateOf(host, name)?.status, "failed", name);
+    assert.match(stateOf(host, name)?.note ?? "", reason, name);
+  }
+}
+
+describe("messages of a hostile sandbox", { skip }, () => {
+  test("end it with the reason or are ignored, and harm nobody", { timeout: 300_000 }, async (t) => {
+    const host = await pluginHost(t, files, {
+      ...common,
+      ...running(["evil"], { call: { helper: ["double", "never"] } }),
+    });
+    assert.equal(stateOf(host, "evil")?.note, undefined);
+    for (const [name, [, reason]] of Object.entries(acts)) {
+      const seen = logged(host, "warn").length;
+      const ends = () =>
+        logged(host, "warn")
+          .slice(seen)
+          .find(({ msg }) => /its sandbox ended/.test(msg))?.msg;
+      const { status } = await host.inject(`/evil/${name}`);
+      if (reason === undefined) {
+        assert.equal(status, 200, name);
+        // The host has handled all messages before its response to a later request.
+        assert.equal((await host.inject("/evil")).body, "fine", name);
+        assert.equal(ends(), undefined, name);
+      } else {
+        await eventually(`${name} ends the sandbox`, () => ends() !== undefined);
+        assert.match(ends() ?? "", reason, name);
+        await eventually("it is started again", async () => (await host.inject("/evil")).status === 200);
+      }
+      assert.equal((await host.inject("/good")).body, "good", name);
+      assert.equal(({} as { polluted?: unknown }).polluted, undefined, name);
+      assert.equal((globalThis as { evilCalls?: number }).evilCalls, undefined, name);
+    }
+    const [forged] = logged(host, "info").filter(({ msg }) => msg.startsWith("forged"));
+    assert.deepEqual([forged?.module, forged?.level, forged?.module_], ["evil", "info", "good"]);
+    assert.equal((await host.inject("/late")).status, 404);
+  });
+
+  const shapes: Readonly<Record<string, Case>> = {
+    nothing: ["undefined", /what it provides is not an object/],
+    deep: [
+      "of({ exports: (() => { let s = { kind: 'value' }; for (let n = 0; n < 9; n++) s = { kind: 'object', fields: { a: s } }; return s; })() })",
+      /nested to a depth of at most 4/,
+    ],
+    thenable: [
+      "of({ exports: { kind: 'object', fields: { then: { kind: 'function', path: ['then'] } } } })",
+      /\.then is not a name that exports can have/,
+    ],
+    proto: [
+      "of({ exports: { kind: 'object', fields: { constructor: { kind: 'function', path: [] } } } })",
+      /\.constructor is not a name that exports can have/,
+    ],
+    kind: ["of({ exports: { kind: 'getter' } })", /the exports is not a value, a function or an object/],
+    apps: ["of({ apps: [{ ...app, settings: { auth: { need: { kind: {} } } } }] })", /auth\.need\.kind is not a text/],
+    cors: ["of({ apps: [{ ...app, settings: { cors: { enabled: 'yes' } } }] })", /cors\.enabled is not true or false/],
+    name: ["of({ apps: [{ ...app, settings: { name: 'good' } }] })", /cannot provide an app by the name good/],
+    path: [
+      "of({ apps: [{ ...app, settings: { default_path: '/dashboard' } }] })",
+      /cannot provide an app at \/dashboard: .*http_paths: \{ path: \/dashboard \}/,
+    ],
+    priority: ["of({ apps: [{ ...app, settings: { priority: 1 } }] })", /cannot give an app the priority 1/],
+    scopes: ["of({ scopes: [{ kind: 'app', help: '' }] })", /cannot declare token scopes of the kind app/],
+    events: ["of({ events: ['server-changed'] })", /cannot hook server-changed/],
+    has: ["of({ has: ['toString'] })", /has\[0\] is not one of save, restore/],
+  };
+  test("prevent its load when it provides what is not allowed", { timeout: 300_000 }, async (t) => {
+    // The load is the first or the second call of the host; the forged replies arrive first.
+    const file = (loaded: string) => `${raw}
+      const app = { host: "*", keys: ["GET"], hasMiddleware: false, settings: {} };
+      const of = (part) => ({ exports: { kind: "value" }, global: false, serves: false, apps: [], scopes: [], events: [], has: [], ...part });
+      export const depends = ["http"];
+      export default () => { for (const reply of [1, 2]) frame({ reply, value: ${loaded} }); };`;
+    await assertFailed(t, shapes, ([loaded]) => file(loaded));
+  });
+
+  const declarations: Readonly<Record<string, Case>> = {
+    option: [
+      'export const options = { other_key: { type: "string", describe: "A secret." } };',
+      /cannot declare the option other_key: name it option_other_key, or grant it with modules\.option\.grant\.options/,
+    ],
+    guard: [
+      'export const options = { guard: { type: "object", keys: "apps", protects: true, describe: "Guards." } };',
+      /cannot declare the option guard with protects or keys/,
+    ],
+    dependency: [
+      'export const depends = ["helper"];',
+      /cannot depend on helper: grant it with modules\.dependency\.grant\.call\.helper/,
+    ],
+  };
+  test("prevent its load when it declares what is not allowed", async (t) => {
+    await assertFailed(t, declarations, ([code]) => `${code}\nexport default () => undefined;`);
+  });
+
+  test("are not made by calls of the module object, which refuses them with the remedy", async (t) => {
+    const file = `export const depends = ["http"];
+      const text = (run) => { try { run(); return "allowed"; } catch (error) { return error.message; } };
+      export default (module) => {
+        const late = () => [
+          text(() => module.announce_event("config-changed", {})),
+          text(() => module.announce_event("evil-event", {})),
+          text(() => module.hook("http-finished", () => 1)),
+          text(() => module.hook("module-loaded", () => 1)),
+        ];
+        module.provides("http", { route: { GET: () => JSON.stringify(late()) } });
+      };`;
+    const host = await pluginHost(t, { "mod_evil.js": file }, { ...common, ...running(["evil"]) });
+    const texts = JSON.parse((await host.inject("/evil")).body) as string[];
+    assert.match(texts[0] ?? "", /A sandboxed module cannot announce the event config-changed: begin the name/);
+    assert.equal(texts[1], "allowed");
+    assert.match(texts[2] ?? "", /A sandboxed module cannot hook http-finished: /);
+    assert.equal(texts[3], "allowed");
+  });
+
+  test("with errors of the host's own codes do not prevent the start of the server", async (t) => {
+    const file = `export default () => {
+      throw Object.assign(new Error("forged"), { name: "ModhostError", code: "OPTION_INVALID" });
+    };`;
+    const host = await pluginHost(t, { ...files, "mod_evil.js": file }, { ...common, ...running(["evil"]) });
+    assert.match(stateOf(host, "evil")?.note ?? "", /The module evil failed while .*forged/);
+    assert.equal((await host.inject("/good")).body, "good");
+  });
+
+  test("in a flood leave the host most of its time", { timeout: 120_000 }, async (t) => {
+    const file = `${raw}
+      export const depends = ["http"];
+      export default (module) => module.provides("http", { route: {
+        GET: () => "fine",
+        "GET /flood": () => { setImmediate(() => { for (;;) call("announce", "evil-event", { n: 1 }); }); return "begun"; },
+      } });`;
+    const host = await pluginHost(
+      t,
+      { ...files, "mod_evil.js": file },
+      { ...common, ...running(["evil"]), isolated_timeout: 60 },
+    );
+    await host.inject("/evil/flood");
+    // It may use a second in advance.
+    await sleep(2000);
+    const begun = process.cpuUsage();
+    const since = performance.now();
+    await sleep(3000);
+    const { user, system } = process.cpuUsage(begun);
+    const share = (user + system) / 1000 / (performance.now() - since);
+    assert.ok(share < 0.6, `the host spends ${share} of its time on the flood`);
+    assert.equal((await host.inject("/good")).body, "good");
+    assert.equal(stateOf(host, "evil")?.status, "loaded");
+  });
+});
