@@ -4,6 +4,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Socket } from "node:net";
+import { FrameFault } from "./frames.ts";
 
 /** The kinds of frames, by the number that stands for each. */
 export const frameKinds = {
@@ -55,7 +56,7 @@ export const MAX_HEAD_BYTES = 64 * 1024;
 /** Maximum number of interim responses, such as 103, to one request: each costs time and bytes. */
 export const MAX_INTERIM = 100;
 
-/** The length of the rest, the kind, whether it is the last, the request, the length of the head. */
+/** The lengths of the frame and of its head, its kind, whether it is the last, and the request. */
 const PREFIX_BYTES = 16;
 const MAX_FRAME_BYTES = 2 ** 24 - 1;
 const SLAB_BYTES = 64 * 1024;
@@ -64,9 +65,6 @@ const MAX_COPIED_BYTES = 8 * 1024;
 const MAX_KIND = Math.max(...Object.values(frameKinds));
 
 const nothing = Buffer.alloc(0);
-
-/** The other end has sent something that no correct end sends. */
-export class FrameFault extends Error {}
 
 export interface FrameReceiver {
   /** Bytes of a `data` frame, in any number of pieces. @throws {FrameFault} */
@@ -87,7 +85,7 @@ export class FrameSocket {
   readonly #socket: Socket;
   readonly #receiver: FrameReceiver;
   readonly #maxBytes: number;
-  /** Runs each frame in the context of the connection, so that one request leaves none to another. */
+  /** Runs each frame in the context of the connection, so that requests share no context. */
   readonly #inContext = AsyncLocalStorage.snapshot();
   #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
   /** Where the bytes in the slab begin that are not written yet, and where they end. */

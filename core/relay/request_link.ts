@@ -1,17 +1,17 @@
 /**
- * The host's end of the connection that carries the requests for one worker. What arrives from the
- * worker is checked: it may be hostile.
+ * The host's end of the connection that carries the requests for one worker. It checks every frame,
+ * because the worker may be hostile.
  */
 import type { IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { headerOf, isFieldValue, isToken } from "../util/header_fields.ts";
 import { asHost } from "../util/usage.ts";
 import { RelayFault } from "./fault.ts";
+import { FrameFault } from "./frames.ts";
 import type { InnerAddress } from "./inner_request.ts";
 import { RelayedMessage } from "./relayed_message.ts";
 import {
   type Frame,
-  FrameFault,
   type FrameKind,
   FrameSocket,
   frameKinds,
@@ -75,8 +75,8 @@ class LinkConnection {
   readonly #frames: FrameSocket;
   readonly #malformed: (reason: string) => void;
   /**
-   * By their number, which is used again after a call. A table with ever new keys would link its old
-   * versions, and with them all calls until the next full garbage collection.
+   * The calls by their number, which a later call uses again. A `Map` with ever new keys would link
+   * its old tables, and with them all calls until the next full garbage collection.
    */
   readonly #calls: (LinkedCall | undefined)[] = [];
   readonly #free: number[] = [];
@@ -161,10 +161,10 @@ export class LinkedCall {
   /** Whether the request was sent in pieces, so that the worker reports when it is done with it. */
   readonly #isStreamed: boolean;
   /** The worker has sent the end of its response. */
-  #isAnswered = false;
+  #hasResponded = false;
   /** Nothing more is sent of the request. */
   #isSent = false;
-  /** Nobody wants the response any more. */
+  /** The host drops the rest of the response. */
   #isAborted = false;
 
   constructor(frames: FrameSocket, id: number, request: LinkedRequest) {
@@ -195,7 +195,7 @@ export class LinkedCall {
     this.fail(new RelayFault("lost", "it was aborted"));
   }
 
-  /** The response to the client is over, or the client has left: nothing more is sent or received. */
+  /** Ends the call, because the client has its response or has left. */
   close(): void {
     if (!this.isOver) this.#abort();
   }
@@ -217,7 +217,7 @@ export class LinkedCall {
   /** Bytes of the response. @throws {FrameFault} */
   data(piece: Buffer): void {
     const incoming = this.#incoming;
-    if (this.#isAnswered || !this.#hasHead) throw new FrameFault("it sends a body without a head");
+    if (this.#hasResponded || !this.#hasHead) throw new FrameFault("it sends a body without a head");
     this.#window -= piece.length;
     if (this.#window < 0) throw new FrameFault("it sends more of a body than the host has asked for");
     if (incoming === undefined || incoming.complete || incoming.destroyed) return;
@@ -233,7 +233,7 @@ export class LinkedCall {
     switch (kind) {
       case frameKinds.response:
         this.#respond(head, body, isLast);
-        return isLast && this.#answered();
+        return isLast && this.#responded();
       case frameKinds.end:
         return this.#end(head);
       case frameKinds.credit:
@@ -243,11 +243,11 @@ export class LinkedCall {
         this.#inform(head);
         return false;
       case frameKinds.abort:
-        if (this.#isAnswered) throw new FrameFault("it aborts a response that has ended");
+        if (this.#hasResponded) throw new FrameFault("it aborts a response that has ended");
         this.fail(new RelayFault("lost", "it closed the connection without a complete response"));
         return true;
       case frameKinds.closed:
-        if (!this.#isAnswered || !this.#isStreamed) throw new FrameFault("it ends a request that has not ended");
+        if (!this.#hasResponded || !this.#isStreamed) throw new FrameFault("it ends a request that has not ended");
         this.#isSent = true;
         this.#credited?.();
         return true;
@@ -260,8 +260,8 @@ export class LinkedCall {
     if (!this.isOver) this.#frames.send(kind, this.#id, true, head);
   }
 
-  #answered(): boolean {
-    this.#isAnswered = true;
+  #responded(): boolean {
+    this.#hasResponded = true;
     return !this.#isStreamed;
   }
 
@@ -294,13 +294,13 @@ export class LinkedCall {
 
   #messageOf({ statusCode, statusMessage, rawHeaders }: ResponseHead): RelayedMessage {
     const message = new RelayedMessage(undefined, rawHeaders, (bytes) => {
-      if (this.#isAnswered || this.#isAborted) return;
+      if (this.#hasResponded || this.#isAborted) return;
       this.#window += bytes;
       this.#post(frameKinds.credit, String(bytes));
     });
     message.statusCode = statusCode;
     message.statusMessage = statusMessage;
-    // Whoever ends the response early wants nothing more of it.
+    // A reader that ends the response early ends the call.
     message.once("close", () => {
       if (!message.complete) this.close();
     });
@@ -309,10 +309,10 @@ export class LinkedCall {
 
   #end(trailers: string): boolean {
     const incoming = this.#incoming;
-    if (!this.#hasHead || this.#isAnswered) throw new FrameFault("it ends a response that has not begun");
+    if (!this.#hasHead || this.#hasResponded) throw new FrameFault("it ends a response that has not begun");
     const fields = splitLines(trailers);
     if (!areFields(fields)) throw new FrameFault("its trailers are malformed");
-    const isLast = this.#answered();
+    const isLast = this.#responded();
     if (incoming === undefined || incoming.complete || incoming.destroyed) return isLast;
     if (Number.isFinite(this.#left) && this.#mayHaveBody(Number(incoming.statusCode)))
       incoming.destroy(new RelayFault("lost", "its body is shorter than it has announced"));

@@ -1,7 +1,6 @@
-/** An app that runs in a worker or in the host, by ISOLATED. */
+/** An app that the server loads into a worker or into the host. */
 import { Readable } from "node:stream";
 import type { HttpEvent, Module } from "#core/types.ts";
-export const isolated = process.env.ISOLATED === "on";
 export const depends = ["http"];
 
 const PIECE_BYTES = 64 * 1024;

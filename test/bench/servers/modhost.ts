@@ -93,6 +93,7 @@ const host = createHost({
     http_log: process.env.LOGGER !== "off",
     log_format: "json",
     log_level: "warn",
+    ...(process.env.ISOLATED === "on" && { modules_isolated: ["apart"] }),
     ...(METRICS === "off" && { modules_enabled: modules.filter((name) => !metricsModules.includes(name)) }),
   },
   modules: [

@@ -1,4 +1,4 @@
-/** Requests over one connection between the host and a worker, and what a hostile worker may send. */
+/** Requests over one connection to a worker, and what a hostile worker may send. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
