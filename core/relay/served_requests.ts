@@ -181,8 +181,8 @@ interface RelayedSocketOptions {
 }
 
 /**
- * The connection of one request, which shows the addresses of the client's connection. What Node's
- * response writes becomes frames.
+ * The connection of one request. It shows the addresses of the client's connection, and sends what
+ * Node's response writes in frames.
  */
 class RelayedSocket extends Socket {
   message!: RelayedMessage;

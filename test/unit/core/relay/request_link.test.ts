@@ -12,6 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { frameKinds, MAX_HEAD_BYTES, WINDOW_BYTES } from "#core/relay/request_frames.ts";
 import { type LinkedRequest, type LinkedResponse, RequestLink } from "#core/relay/request_link.ts";
 import { ServedRequests } from "#core/relay/served_requests.ts";
+import { eventually } from "#test/support/eventually.ts";
 
 const token = "a token";
 const peer = JSON.stringify({ remoteAddress: "192.0.2.1", remotePort: 7, encrypted: false });
@@ -95,7 +96,7 @@ describe("a request over the link", () => {
     const fields = response.rawHeaders.filter((_, at) => !/^(?:connection|keep-alive)$/i.test(String(at)));
     assert.deepEqual(fields.slice(0, 6), ["X-One", "1", "Content-Type", "text/plain", "Content-Length", "5"]);
     assert.equal(await textOf(response), "hello");
-    await sleep(20);
+    await eventually("the request has ended", () => seen.includes("end"));
     assert.deepEqual(seen, [
       {
         method: "GET",
@@ -161,6 +162,7 @@ describe("a request over the link", () => {
   test("is aborted at the handler when the client leaves, and at the host when the handler cuts it", async (t) => {
     const events: string[] = [];
     const { link } = await serve(t, (request, response) => {
+      events.push("begun");
       if (request.url === "/cut") {
         response.write("a part");
         setTimeout(() => request.socket.destroy(), 10);
@@ -179,10 +181,10 @@ describe("a request over the link", () => {
       ),
     );
     call.response.catch(() => undefined);
-    await sleep(20);
+    await eventually("the handler has begun", () => events.length === 1);
     call.close();
-    await sleep(20);
-    assert.deepEqual(events.sort(), ["aborted", "aborted", "closed false"]);
+    await eventually("request and response have ended", () => events.length >= 4);
+    assert.deepEqual(events.sort(), ["aborted", "aborted", "begun", "closed false"]);
     const { body } = await link.send(get("/cut")).response;
     assert.ok(!(body instanceof Uint8Array));
     await assert.rejects(body.toArray());
@@ -213,7 +215,7 @@ describe("a request over the link", () => {
       const bad = post(pieces(2, 10));
       link.send({ ...bad, head: [...bad.head, "X-Bad", "1"] }).response.catch(() => undefined);
       assert.equal(await textOf(await link.send(post(pieces(2, 10))).response), "fine");
-      await sleep(20);
+      await eventually("the error is reported", () => caught.length > 0);
     } finally {
       process.setUncaughtExceptionCaptureCallback(null);
     }
@@ -310,7 +312,7 @@ describe("a worker that sends", () => {
         ({ body }) => body instanceof Uint8Array || body.on("error", () => undefined),
         () => undefined,
       );
-      for (let waited = 0; reasons.length === 0 && waited < 200; waited += 1) await sleep(5);
+      await eventually("the host gets the reason", () => reasons.length > 0);
       assert.equal(reasons.length, 1);
       assert.match(String(reasons[0]), /\w/);
     });
