@@ -119,6 +119,7 @@ class Isolated {
     this.#address = { path: runner.path, token: randomToken() };
     this.#forwarder = new Forwarder(this.#address, runner.channel, (closeCode) => void this.#leave(closeCode), {
       withholdsTokens: rights !== undefined,
+      malformed: (reason) => void runner.end(reason),
     });
   }
 
