@@ -87,7 +87,7 @@ export class WorkerHttp {
   #connect(service: HttpService, socket: Socket, token: string): void {
     socket.on("error", () => undefined);
     socket.once("readable", () => {
-      const first: Buffer | null = socket.read();
+      const first: Buffer | null = socket.read(socket.readableLength);
       if (first === null) socket.destroy();
       else if (first[0] === 0) {
         new ServedRequests(socket, first, token, (request, response, id, facts) => {

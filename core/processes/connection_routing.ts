@@ -33,7 +33,8 @@ export function routeConnection(
     if (!socket.destroyed) serve();
   };
   const read = () => {
-    const head = socket.read() as Buffer | null;
+    // Without a length, Node.js 26 returns one piece instead of all that has arrived.
+    const head = socket.read(socket.readableLength) as Buffer | null;
     if (head === null) return;
     const path = pathIn(head);
     if (path !== undefined && handsOver(path, head)) {

@@ -13,7 +13,8 @@ export function wholeBody(incoming: IncomingMessage, method: string): Buffer | s
   const length = Number(incoming.headers["content-length"] ?? 0);
   if (!incoming.complete || length === 0 || method === "HEAD") return undefined;
   if (incoming.readableLength !== length) return undefined;
-  return textOrBytes(incoming.read(), incoming.headers["content-type"] !== undefined);
+  // Without a length, Node.js 26 returns one piece instead of all that has arrived.
+  return textOrBytes(incoming.read(length), incoming.headers["content-type"] !== undefined);
 }
 
 /**

@@ -49,7 +49,7 @@ async function programFault(words: readonly string[]): Promise<string | undefine
   const stderr = new PassThrough() as unknown as NodeJS.WriteStream & PassThrough;
   const argv = [...(isNamed ? [] : ["run"]), ...words, "--help"];
   const code = await program(argv, { stdin: process.stdin, stdout, stderr, cwd: process.cwd(), env: {} });
-  return code === 0 ? undefined : String(stderr.read()).trim();
+  return code === 0 ? undefined : String(stderr.read(stderr.readableLength)).trim();
 }
 
 function wordsOf(text: string): string[] {

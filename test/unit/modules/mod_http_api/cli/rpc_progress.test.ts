@@ -55,7 +55,12 @@ async function seen(
   const command = { path: "x", returns: "stream" };
   const call = { command, arguments: [], files: [], options: new Map(options.map((name) => [name, ["true"]])) };
   await presenter(session, call as unknown as Call);
-  return { text, requested, stderr: stripVTControlCharacters(String(stderr.read() ?? "")) };
+  return { text, requested, stderr: stripVTControlCharacters(written(stderr)) };
+}
+
+/** Returns everything that was written to a stream. */
+function written(stream: PassThrough): string {
+  return String(stream.read(stream.readableLength) ?? "");
 }
 
 describe("a command that takes long", () => {
@@ -110,7 +115,7 @@ test("an upload shows how much is sent, but not with --quiet or in a pipe", asyn
     const given = new Map(options.map((name) => [name, ["true"]]));
     const call = { command, arguments: [], files: ["file"], options: given } as unknown as Call;
     assert.equal(await text((await session.send(call)).body), "done");
-    return String(stderr.read() ?? "");
+    return written(stderr);
   };
   const people = await progressOf(true);
   assert.match(stripVTControlCharacters(people), /^\r \d.* \/ 2\.0 MB \[/);

@@ -32,7 +32,7 @@ async function shown(path: string, reply: unknown, isTTY = true, options: readon
   const command = { path, returns: "value" };
   const call = { command, arguments: [], files: [], options: new Map(options.map((name) => [name, ["true"]])) };
   await tabular(table)(session, call as unknown as Call);
-  return { text, encoding, stderr: String(stderr.read() ?? "") };
+  return { text, encoding, stderr: String(stderr.read(stderr.readableLength) ?? "") };
 }
 
 describe("responses on a terminal", () => {

@@ -202,11 +202,11 @@ describe("response forms", () => {
   test("bytes", () =>
     check("raw?size=5&encoding=xml", 200, { ...text, "x-stream-output": "1", "x-content-length": "5" }, "xxxxx"));
   test("no bytes", () => check("raw", 200, { ...text, "x-stream-output": "1" }, ""));
-  test("each value is a chunk of its own", async () => {
-    assert.deepEqual((await ask(host.http, "many?names=a,b")).chunks, [
-      '{"Name":"a","Size":1}\n',
-      '{"Name":"b","Size":1}\n',
-    ]);
+  test("a chunk contains whole values", async () => {
+    // Node.js 26 joins pieces that are written in one turn.
+    const { chunks } = await ask(host.http, "many?names=a,b");
+    for (const chunk of chunks) assert.match(chunk, /^(?:\{"Name":"[ab]","Size":1\}\n)+$/);
+    assert.equal(chunks.join(""), '{"Name":"a","Size":1}\n{"Name":"b","Size":1}\n');
   });
 });
 

@@ -11,13 +11,21 @@ async function pair() {
   return { far, near, duplex: new StreamDuplex(near) };
 }
 
+/** Reads to the end. An iteration would destroy the duplex on Node.js 26. */
+async function textOf(duplex: StreamDuplex): Promise<string> {
+  const pieces: Buffer[] = [];
+  duplex.on("data", (piece: Buffer) => pieces.push(piece));
+  await once(duplex, "end");
+  return Buffer.concat(pieces).toString();
+}
+
 test("each direction of a duplex ends independently", async () => {
   const { far, duplex } = await pair();
   const other = new StreamDuplex(far);
   duplex.end("question");
-  assert.equal(String(await other.toArray().then(Buffer.concat)), "question");
+  assert.equal(await textOf(other), "question");
   other.end("answer");
-  assert.equal(String(await duplex.toArray().then(Buffer.concat)), "answer");
+  assert.equal(await textOf(duplex), "answer");
   assert.equal(duplex.moved, "question".length + "answer".length);
 });
 
