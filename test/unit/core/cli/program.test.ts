@@ -331,7 +331,10 @@ describe("modules and routes", () => {
     // Tests start without the modules that need the node, which `withoutNode` names. A new one has
     // to be added there, or every start of a test loads the node.
     assert.ok(!states.some(({ name }: { name: string }) => name === "node"));
-    assert.match((await program.call(["modules", "--no-json"])).stdout, /^MODULE .*\n(.*\n)*hello +\* +loaded +trusted +http /m);
+    assert.match(
+      (await program.call(["modules", "--no-json"])).stdout,
+      /^MODULE .*\n(.*\n)*hello +\* +loaded +trusted +http /m,
+    );
   });
 
   test("routes lists method, path, app and file", async () => {
