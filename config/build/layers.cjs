@@ -16,9 +16,18 @@ const inWings = (names) => `^modules/mod_node/(${names.join("|")})/`;
 
 /**
  * Folders of the core that import none of the others. Only `http` may use `relay`, which forwards
- * requests to another server.
+ * requests to another server, and `config` declares an option that `permissions` describes.
  */
-const protocols = { config: "", tls: "", net: "", http: "relay/|", metrics: "", tokens: "", relay: "" };
+const protocols = {
+  permissions: "",
+  config: "permissions/|",
+  tls: "",
+  net: "",
+  http: "relay/|",
+  metrics: "",
+  tokens: "",
+  relay: "",
+};
 
 /**
  * Folders of the core above those, from bottom to top: none imports those after it, or its
@@ -126,7 +135,7 @@ module.exports = {
     ...Object.entries(protocols).map(([name, also]) => ({
       name: `${name}-imports-no-neighbour`,
       comment:
-        "config, tls, net, http, metrics, tokens and relay share core/util/. Only host.ts, host/ and module/ connect them with each other and with modules.",
+        "permissions, config, tls, net, http, metrics, tokens and relay share core/util/. Only host.ts, host/ and module/ connect them with each other and with modules.",
       severity: "error",
       from: { path: `^core/${name}/` },
       to: { path: `^core/(?!${name}/|${also}util/|types)` },

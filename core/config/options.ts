@@ -1,4 +1,5 @@
 import { bundled } from "../../config/bundled.ts";
+import { modulesOption } from "../permissions/index.ts";
 import type { OptionDeclarations } from "../types.ts";
 
 /**
@@ -20,6 +21,7 @@ export const coreOptions = {
     applies: "live",
     describe: "Modules that are never loaded, even if another module depends on them.",
   },
+  modules: modulesOption,
   plugin_paths: {
     type: "strings",
     default: [],

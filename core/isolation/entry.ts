@@ -116,8 +116,8 @@ function quietParent(): void {
 async function describe(): Promise<Described> {
   const files = new Set<string>();
   code = await readCode(source, loadTimeout, files);
-  const { options, depends, global, shared = false, sticky, hints } = code;
-  return { options, depends, global, shared, sticky, hints, files: [...files] };
+  const { options, depends, global, shared = false, sticky, permissions, hints } = code;
+  return { options, depends, global, shared, sticky, permissions, hints, files: [...files] };
 }
 
 async function load(task: WorkerTask): Promise<Loaded> {
@@ -128,7 +128,7 @@ async function load(task: WorkerTask): Promise<Loaded> {
     events.add(event);
     if (made?.phase === "loaded") channel.notify("listen", event);
   };
-  const context = environmentFor(task, { channel, log, items, http, hooked });
+  const context = environmentFor(task, { name: source.name, channel, log, items, http, hooked });
   const own = new Instance(code, task.host, context, { reloading: task.reloading });
   made = own;
   const { module } = own;

@@ -8,12 +8,14 @@ import type { Items } from "../module/items.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
+import { denied, type Permission } from "../permissions/index.ts";
 import type { Channel } from "../relay/channel.ts";
 import { serializeError } from "../relay/errors.ts";
 import { ModhostError } from "../util/errors.ts";
 import { mirrorOf } from "./exports.ts";
 import type { WorkerHttp } from "./http.ts";
 import type { WorkerTask } from "./messages.ts";
+import { isNamedFor } from "./task.ts";
 
 /** Events whose data are requests, or whose hooks return a result. */
 const INNER_EVENTS: ReadonlySet<string> = new Set(["http-error", "http-finished", "directory-index"]);
@@ -62,6 +64,8 @@ function noTokens(): never {
 }
 
 interface WorkerDeps {
+  /** The name of the module. */
+  readonly name: string;
   readonly channel: Channel;
   readonly log: ModuleContext["log"];
   readonly items: Items;
@@ -73,7 +77,7 @@ interface WorkerDeps {
 /** Returns the context of the instance; its bus delivers the events of the host. */
 export function environmentFor(
   task: WorkerTask,
-  { channel, log, items, http, hooked }: WorkerDeps,
+  { name: module, channel, log, items, http, hooked }: WorkerDeps,
 ): ModuleContext & { readonly bus: WorkerBus } {
   const config = new Config(task.config);
   for (const [owner, declarations] of Object.entries(task.declarations)) config.declare(declarations, owner);
@@ -83,6 +87,19 @@ export function environmentFor(
       mirrorOf(shape, (path, values) => channel.call("depend", name, path, values)),
     ]),
   );
+  const { restriction } = task;
+  const reported = new Set<string>();
+  /** Refuses an option of others that is not granted. The first read of each is reported. */
+  const readOption = (option: string) => {
+    if (restriction === undefined) return;
+    const isData = option === "data_path";
+    if (!isData && isNamedFor(module, option)) return;
+    const permission: Permission = isData ? { kind: "write", item: "data" } : { kind: "options", item: option };
+    if (!isData && !reported.has(option)) channel.notify("read", option);
+    reported.add(option);
+    const isGranted = isData ? restriction.hasData : restriction.options.includes(option);
+    if (!isGranted && !restriction.isAudited) throw denied(module, permission);
+  };
   return {
     bus: new WorkerBus(channel),
     items,
@@ -108,6 +125,10 @@ export function environmentFor(
     },
     serves: task.serves,
     admit(what, name) {
+      if (what === "option") {
+        readOption(name);
+        return;
+      }
       if (what === "receiver") throw refuse(`handle items of kind ${name}`, "they are in other threads");
       if (what === "hook" && INNER_EVENTS.has(name))
         throw refuse(`hook ${name}`, "hook it in a module that is not isolated");

@@ -34,6 +34,16 @@ export function shapeOf(value: unknown, path: readonly string[] = []): Shape {
   return { kind: "value", value };
 }
 
+/**
+ * Returns the form without its values: only functions remain, which the host checks at each call.
+ */
+export function functionsOf(shape: Shape): Shape {
+  if (shape.kind === "value") return { kind: "value", value: undefined };
+  if (shape.kind === "function") return shape;
+  const fields = Object.entries(shape.fields).filter(([, field]) => field.kind !== "value");
+  return { kind: "object", fields: Object.fromEntries(fields.map(([name, field]) => [name, functionsOf(field)])) };
+}
+
 /** Returns the exports as the other thread sees them. `call` calls a function. */
 export function mirrorOf(
   shape: Shape,

@@ -5,18 +5,29 @@ import { join } from "node:path";
 import type { HttpModule } from "../http/index.ts";
 import type { Exchange } from "../http/lifecycle/exchange.ts";
 import type { InstanceOwner, ModuleCode } from "../module/code.ts";
+import { declaredPermissions } from "../module/declared.ts";
 import type { ModuleSource } from "../module/locate.ts";
+import { grantedTo, type ModuleRights } from "../module/rights.ts";
+import { Authority } from "../permissions/index.ts";
 import { deserializeError, type SerializedError } from "../relay/errors.ts";
 import { innerPath, randomToken } from "../relay/inner_request.ts";
 import type { HttpProvider, Module } from "../types.ts";
 import { clipped } from "../util/clipped.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { REQUEST_STEP } from "../util/usage.ts";
-import { callAt, isFunctionAt, mirrorOf, type Shape, shapeOf } from "./exports.ts";
+import { callAt, functionsOf, isFunctionAt, mirrorOf, type Shape, shapeOf } from "./exports.ts";
 import { Forwarder } from "./forward.ts";
 import type { SentLine } from "./log.ts";
 import type { Described, Loaded, ProvidedApp, Serving } from "./messages.ts";
-import { heapOf, type IsolationDeps, taskOf } from "./task.ts";
+import {
+  countVariables,
+  environment,
+  heapOf,
+  type IsolatedRights,
+  type IsolationDeps,
+  isNamedFor,
+  taskOf,
+} from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./task.ts";
@@ -27,16 +38,31 @@ const MAX_SPARE_MS = 10_000;
 /**
  * Evaluates a module's file in a worker. Resolves to code that runs each instance of the module in
  * a worker of its own.
- * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED
+ * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED, PERMISSION_DENIED
  */
-export async function isolatedCode(source: ModuleSource, deps: IsolationDeps): Promise<ModuleCode> {
-  const { file } = source;
+export async function isolatedCode(
+  source: ModuleSource,
+  deps: IsolationDeps,
+  rights: ModuleRights,
+): Promise<ModuleCode> {
+  const { file, name } = source;
   if (file === undefined) {
     const remedy = "write it into a file: only a file can be loaded in a worker";
     throw new ModhostError("ISOLATED", { what: `be a value (${source.name})`, remedy });
   }
-  const described = new WorkerThread({ ...source, file }, deps);
-  const code = await described.describe();
+  if (rights.run === "sandboxed") {
+    throw new ModhostError("SANDBOX_UNAVAILABLE", { name, reason: "this version has no sandbox yet" });
+  }
+  const isolated: IsolatedRights = { rights, authority: authorityOf(name, deps, rights) };
+  const env = environment(isolated);
+  const described = new WorkerThread({ ...source, file }, deps, env);
+  const code = await described
+    .describe()
+    .then((found) => admitted(source, found, isolated))
+    .catch(async (error: unknown) => {
+      await described.end();
+      throw error;
+    });
   // The first instance runs where the file was evaluated.
   let spare: WorkerThread | undefined = described;
   const unused = setTimeout(() => {
@@ -45,11 +71,39 @@ export async function isolatedCode(source: ModuleSource, deps: IsolationDeps): P
   }, MAX_SPARE_MS).unref();
   const load = (module: Module, owner: InstanceOwner) => {
     clearTimeout(unused);
-    const thread = spare?.isAlive ? spare : new WorkerThread(described.source, deps);
+    const thread = spare?.isAlive ? spare : new WorkerThread(described.source, deps, env);
     spare = undefined;
-    return new Isolated({ code, thread, module, owner, deps }).load();
+    return new Isolated({ code, thread, module, owner, deps, isolated }).load();
   };
   return { source, load, ...code };
+}
+
+function authorityOf(module: string, { ledger, context }: IsolationDeps, rights: ModuleRights): Authority {
+  const { settings, folders } = rights;
+  const warn = (text: string) => context.log.of(module, "*").warn("%s", text);
+  return new Authority({ module, folders, granted: grantedTo(rights), isAudited: settings.audit, ledger, warn });
+}
+
+/**
+ * Checks the declarations of a module against its rights before the host acts on them.
+ * @throws {ModhostError} MODULE_INVALID, PERMISSION_DENIED
+ */
+function admitted(source: ModuleSource, described: Described, { rights, authority }: IsolatedRights): Described {
+  const { name, file = name } = source;
+  const exported = Object.keys(described.permissions).length === 0 ? undefined : described.permissions;
+  const permissions = declaredPermissions(source, exported);
+  // A dependency is loaded for this module, so that a grant must name it.
+  for (const module of described.depends) {
+    const isNamed = Object.hasOwn(rights.settings.grant?.call ?? {}, module);
+    if (module !== "http" && !isNamed) authority.use({ kind: "call", item: `${module}.*` });
+  }
+  // A declaration under the name of another module's option would hand over its value.
+  const foreign = Object.keys(described.options).find((option) => !isNamedFor(name, option));
+  if (rights.run === "sandboxed" && foreign !== undefined) {
+    const reason = `its option ${foreign} must begin with ${name}_, because it runs sandboxed`;
+    throw new ModhostError("MODULE_INVALID", { file, reason, name });
+  }
+  return { ...described, permissions };
 }
 
 const POSTS =
@@ -61,6 +115,7 @@ interface IsolatedParts {
   readonly module: Module;
   readonly owner: InstanceOwner;
   readonly deps: IsolationDeps;
+  readonly isolated: IsolatedRights;
 }
 
 /** One instance of an isolated module. */
@@ -70,6 +125,7 @@ class Isolated {
   readonly #module: Module;
   readonly #owner: InstanceOwner;
   readonly #deps: IsolationDeps;
+  readonly #isolated: IsolatedRights;
   readonly #folder = mkdtempSync(join(tmpdir(), "modhost-worker-"));
   readonly #address = { path: innerPath(this.#folder, "http"), token: randomToken() };
   readonly #forwarder: Forwarder;
@@ -78,12 +134,13 @@ class Isolated {
   #left: Promise<unknown> | undefined;
   #isEnding = false;
 
-  constructor({ code, thread, module, owner, deps }: IsolatedParts) {
+  constructor({ code, thread, module, owner, deps, isolated }: IsolatedParts) {
     this.#code = code;
     this.#thread = thread;
     this.#module = module;
     this.#owner = owner;
     this.#deps = deps;
+    this.#isolated = isolated;
     this.#forwarder = new Forwarder(this.#address, thread.channel, (closeCode) => void this.#leave(closeCode));
   }
 
@@ -100,11 +157,14 @@ class Isolated {
     this.#thread.serve(this.#handlers());
     for (const name of this.#code.depends) {
       const exported = module.depends(name);
-      if (name !== "http") this.#dependencies.set(name, { exported, shape: shapeOf(exported) });
+      if (name !== "http") this.#dependencies.set(name, { exported, shape: this.#shapeOf(name, exported) });
     }
+    countVariables(this.#isolated, this.#code.permissions);
+    const { options } = this.#code;
     const { host, reloading = false } = this.#owner;
     const depends = Object.fromEntries([...this.#dependencies].map(([name, { shape }]) => [name, shape]));
-    const task = taskOf(this.#thread.source.name, this.#code.options, this.#deps, { host, reloading, depends });
+    const own = { options, host, reloading, depends };
+    const task = taskOf(this.#thread.source.name, own, this.#deps, this.#isolated);
     const loaded = (await channel.call("load", task)) as Loaded;
     if (loaded.global && module.host !== "*") module.set_global();
     if (loaded.serves) {
@@ -128,6 +188,16 @@ class Isolated {
     if (loaded.has.includes("restore")) module.restore = (saved) => channel.call("restore", saved);
     module.unload = () => (this.#thread.isAlive ? channel.call("unload", this.#deps.grace() + 1) : undefined);
     return mirrorOf(loaded.exports, (path, values) => channel.call("call", path, values));
+  }
+
+  /**
+   * Returns the exports of a dependency. A sandboxed module gets values only with all functions.
+   */
+  #shapeOf(name: string, exported: unknown): Shape {
+    const shape = shapeOf(exported);
+    const { rights, authority } = this.#isolated;
+    const isWhole = authority.isAudited || authority.allows({ kind: "call", item: `${name}.*` });
+    return rights.run === "sandboxed" && !isWhole ? functionsOf(shape) : shape;
   }
 
   #activate(): () => Promise<unknown> {
@@ -167,10 +237,16 @@ class Isolated {
         this.#owner.note = text === undefined ? undefined : clipped(text);
       },
       announce: (event: string, data: unknown, to: string | undefined) => module.announce_event(event, data, to),
+      read: (option: string) => {
+        const { authority } = this.#isolated;
+        const permission = { kind: "options", item: String(option) } as const;
+        authority.handedOver(permission, authority.allows(permission));
+      },
       listen: (event: string) => this.#listen(event),
       depend: (name: string, path: readonly string[], values: readonly unknown[]) => {
         const { exported, shape } = this.#dependencies.get(name) ?? {};
         if (!isFunctionAt(shape, path)) throw new TypeError(`${name} exports no function ${path.join(".")}`);
+        this.#isolated.authority.use({ kind: "call", item: `${name}.${path.join(".")}` });
         return callAt(exported, path, values);
       },
     };

@@ -5,11 +5,14 @@ import { isOwnVariable } from "../config/index.ts";
 import { appName } from "../http/routing/app_urls.ts";
 import type { InstanceOwner } from "../module/code.ts";
 import type { ModuleContext } from "../module/module_context.ts";
-import type { OptionDeclaration, OptionDeclarations } from "../types.ts";
+import type { ModuleRights } from "../module/rights.ts";
+import { type Authority, grantedVariables, type PermissionLedger } from "../permissions/index.ts";
+import type { ModulePermissions, ModuleState, OptionDeclaration, OptionDeclarations } from "../types.ts";
 import type { WorkerTask } from "./messages.ts";
 
 export interface IsolationDeps {
   readonly context: ModuleContext;
+  readonly ledger: PermissionLedger;
   hostsOf(name: string): readonly string[];
   /** Returns the seconds in which the requests of a leaving module have to end. */
   grace(): number;
@@ -22,54 +25,114 @@ export function heapOf({ context }: IsolationDeps): number {
   return Number(context.config.value("isolated_heap"));
 }
 
+/** The rights of an isolated or sandboxed module, and their judge. */
+export interface IsolatedRights {
+  readonly rights: ModuleRights;
+  readonly authority: Authority;
+}
+
+/** Options of the whole server that contain those of all modules. */
+const wholeServer: ReadonlySet<string> = new Set(["hosts", "modules"]);
+
+/** Options from which `module.http_url` makes its result, in addition to `http_external_url`. */
+const urlOptions: ReadonlySet<string> = new Set(["http_paths", "http_default_host"]);
+
 /** Whether any module may read an option: those of the host and of HTTP, without their secrets. */
 function isPublic({ owner, secret }: OptionDeclaration & { readonly owner: string }): boolean {
   return (owner === "core" || owner === "http") && secret === undefined;
 }
 
 /**
- * Whether an undeclared option belongs to a module by its name. Others may be secrets of modules
- * that are not loaded.
+ * Whether an option belongs to a module by its name. Others may be secrets of modules that are not
+ * loaded.
  */
-function isNamedFor(module: string, option: string): boolean {
+export function isNamedFor(module: string, option: string): boolean {
   return [module, appName(module)].some((name) => option === name || option.startsWith(`${name}_`));
 }
 
 /**
  * Returns the environment variables of a worker. Variables that set options are left out: it gets
- * the options that it may read.
+ * the options that it may read. With a grant it has only the granted ones, unless it is audited.
  */
-export function environment(): NodeJS.ProcessEnv {
+export function environment({ rights: { settings } }: Pick<IsolatedRights, "rights">): NodeJS.ProcessEnv {
+  const { grant, audit } = settings;
+  if (grant !== undefined && !audit) return grantedVariables(grant.env ?? [], process.env);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOwnVariable(name)));
 }
 
-/** Returns what an instance is made from. `options`: those that the module declares. */
+/** Counts the variables that the module has got, and those that it declares and has not. */
+export function countVariables({ rights, authority }: IsolatedRights, declared: ModulePermissions): void {
+  const { grant } = rights.settings;
+  for (const item of new Set([...(grant?.env ?? []), ...(declared.env ?? [])])) {
+    if (process.env[item] === undefined) continue;
+    const permission = { kind: "env", item } as const;
+    authority.handedOver(permission, authority.allows(permission));
+  }
+}
+
+interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {
+  /** The options that the module declares. */
+  readonly options: OptionDeclarations;
+}
+
+/** Returns what an instance is made from. */
 export function taskOf(
   name: string,
-  options: OptionDeclarations,
+  { options, ...own }: OwnTask,
   { context, hostsOf }: IsolationDeps,
-  own: Pick<WorkerTask, "host" | "reloading" | "depends">,
+  isolated: IsolatedRights,
 ): WorkerTask {
   const { config, loadTimeout, serves } = context;
   const all = config.declarations();
+  const isRestricted = isolated.rights.run === "sandboxed";
   const isHanded = (option: string) => {
-    if (option === "hosts") return false;
-    if (Object.hasOwn(options, option)) return true;
+    if (wholeServer.has(option)) return false;
+    if (Object.hasOwn(options, option) || isGranted(isolated, option)) return true;
     const declared = all.get(option);
-    return declared === undefined ? isNamedFor(name, option) : isPublic(declared);
+    if (declared === undefined) return isNamedFor(name, option);
+    return !isRestricted && isPublic(declared);
   };
   const declarations: Record<string, Record<string, object>> = {};
   for (const [option, { owner, ...declaration }] of all) {
     if (owner !== "core" && isHanded(option)) (declarations[owner] ??= {})[option] = declaration;
   }
+  const sources = config.sources(isHanded);
+  const { dataFolder } = isolated.rights.folders;
   return {
     ...own,
     hosts: hostsOf(name),
-    config: config.sources(isHanded),
+    config: isRestricted ? { ...sources, written: { ...sources.written, data_path: dataFolder } } : sources,
     declarations: declarations as unknown as WorkerTask["declarations"],
     loadTimeout,
     listening: context.listening(),
-    states: context.states(),
+    states: isRestricted ? context.states().map(shownToSandbox) : context.states(),
     serves,
+    restriction: isRestricted ? restrictionOf(isolated, [...all.keys()]) : undefined,
   };
+}
+
+/** Whether the operator has granted an option that is not the module's own. */
+function isGranted({ rights: { run, settings }, authority }: IsolatedRights, option: string): boolean {
+  const { grant, audit } = settings;
+  if (run === "sandboxed" && audit) return true;
+  if (grant === undefined) return false;
+  const isGrantedItself = (item: string) => authority.allows({ kind: "options", item });
+  return isGrantedItself(option) || (urlOptions.has(option) && isGrantedItself("http_external_url"));
+}
+
+function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): WorkerTask["restriction"] {
+  const { settings } = isolated.rights;
+  return {
+    options: [
+      ...new Set([...declared.filter((name) => isGranted(isolated, name)), ...(settings.grant?.options ?? [])]),
+    ],
+    hasData: isolated.authority.allows({ kind: "write", item: "data" }),
+    isAudited: settings.audit,
+  };
+}
+
+/** Leaves out what a module could learn about others: their files, notes and permissions. */
+function shownToSandbox({ name, host, status, is_late }: ModuleState): ModuleState {
+  const late = is_late === undefined ? {} : { is_late };
+  return { name, host, status, file: undefined, note: undefined, depends: [], holds: {}, ...late };
 }

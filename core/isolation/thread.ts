@@ -7,7 +7,7 @@ import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { watchLiveness } from "../relay/liveness.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { Described, SourceFile, WorkerCode } from "./messages.ts";
-import { environment, heapOf, type IsolationDeps } from "./task.ts";
+import { heapOf, type IsolationDeps } from "./task.ts";
 
 const program = new URL(import.meta.url.endsWith(".ts") ? "./entry.ts" : "./entry.js", import.meta.url);
 
@@ -35,7 +35,7 @@ export class WorkerThread {
   #reason: string | undefined;
   isAlive = true;
 
-  constructor({ name, file, directory, root }: SourceFile, deps: IsolationDeps) {
+  constructor({ name, file, directory, root }: SourceFile, deps: IsolationDeps, env: NodeJS.ProcessEnv) {
     // Not `parentPort`, because libraries post to it and listen to it.
     const { port1, port2 } = new MessageChannel();
     const { port1: bell1, port2: bell2 } = new MessageChannel();
@@ -52,7 +52,7 @@ export class WorkerThread {
     const worker = new Worker(program, {
       workerData,
       transferList: [port2, bell2],
-      env: environment(),
+      env,
       name: `modhost ${name}`,
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapOf(deps) / 2 ** 20) },
     });

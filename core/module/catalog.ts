@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Config, isNear, protectsApps } from "../config/index.ts";
-import type { StickyBy } from "../types.ts";
+import { isDeepStrictEqual } from "node:util";
+import { type Config, isNear, protectsApps, type UnknownName } from "../config/index.ts";
+import type { ModuleRun, StickyBy } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { bundledModules } from "../util/package.ts";
 import { type ModuleCode, readCode } from "./code.ts";
 import { isPath, listModules, locateModule, locatePath, type ModuleSource, moduleName } from "./locate.ts";
+import { type ModuleRights, moduleSettings, rightsOf } from "./rights.ts";
 
 /** A module that the configuration enables on a host. */
 export interface Wanted {
@@ -32,8 +34,8 @@ interface CodeTraits {
 export class Catalog {
   #config: Config;
   readonly #loadTimeout: () => number;
-  /** Evaluates a module in a worker. */
-  readonly #isolated: (source: ModuleSource) => Promise<ModuleCode>;
+  /** Evaluates a module in a worker, or in a process of its own. */
+  readonly #isolated: (source: ModuleSource, rights: ModuleRights) => Promise<ModuleCode>;
   /** Modules that another process of the server runs. */
   readonly #isElsewhere: (name: string) => boolean;
   /** Modules that were passed to the host, by value or by path. */
@@ -43,8 +45,8 @@ export class Catalog {
   readonly #codes = new Map<string, ModuleCode>();
   /** The declarations in the latest code of each module. */
   readonly #evaluated = new Map<string, CodeTraits>();
-  /** Codes that run in workers of their own, and whether their files request that. */
-  readonly #inWorkers = new WeakMap<ModuleCode, { readonly isDeclared: boolean }>();
+  /** Codes whose files declare that they run isolated. */
+  readonly #declared = new WeakSet<ModuleCode>();
   /**
    * The files of each module: those of its last successful evaluation, and of all attempts since
    * then.
@@ -55,7 +57,7 @@ export class Catalog {
     config: Config,
     given: readonly ModuleSource[],
     loadTimeout: () => number,
-    isolated?: (source: ModuleSource) => Promise<ModuleCode>,
+    isolated?: (source: ModuleSource, rights: ModuleRights) => Promise<ModuleCode>,
     isElsewhere: (name: string) => boolean = () => false,
   ) {
     this.#config = config;
@@ -191,11 +193,13 @@ export class Catalog {
     this.#files.set(name, [...(this.#files.get(name) ?? []).slice(-MAX_ATTEMPTS), files]);
     const source = this.locate(name);
     const isDeclared = source.file !== undefined && declaresIsolation(source.file);
-    const isIsolated = isDeclared || this.#isListed(name);
-    const code = await (isIsolated ? this.#isolated(source) : readCode(source, this.#loadTimeout(), files));
-    if (isIsolated) this.#inWorkers.set(code, { isDeclared });
+    const rights = rightsOf(this.#config, source, this.#runOf(name, isDeclared));
+    const isInHost = rights.run === "trusted";
+    const evaluated = await (isInHost ? readCode(source, this.#loadTimeout(), files) : this.#isolated(source, rights));
+    const code = { ...evaluated, rights };
+    if (isDeclared) this.#declared.add(code);
     this.#files.set(name, [files, new Set(code.files)]);
-    if (code.isolated && !isIsolated) {
+    if (code.isolated && isInHost && rights.settings.run === undefined) {
       const where = source.file === undefined ? "only a file can be loaded in a worker" : "its file does not show it";
       const remedy = "write `export const isolated = true` on a line of its own, or name it in modules_isolated";
       throw new ModhostError("MODULE_INVALID", {
@@ -208,12 +212,25 @@ export class Catalog {
   }
 
   /**
-   * Returns true if the code runs where the option modules_isolated wants it: in a worker, or in
-   * this thread.
+   * Returns the setting of the configuration because of which the code has to be evaluated again:
+   * it runs elsewhere, or with other rights. Undefined if there is none.
    */
-  runsWhereWanted(code: ModuleCode): boolean {
-    const inWorker = this.#inWorkers.get(code);
-    return inWorker?.isDeclared === true || this.#isListed(code.source.name) === (inWorker !== undefined);
+  changedSetting(code: ModuleCode): string | undefined {
+    const { name } = code.source;
+    const { run = "trusted", settings: previous } = code.rights ?? {};
+    const next = moduleSettings(this.#config, name);
+    if (this.#runOf(name, this.#declared.has(code)) !== run) {
+      return previous?.run === next.run ? "modules_isolated" : `modules.${name}.run`;
+    }
+    if (run === "trusted") return undefined;
+    const fields = ["grant", "audit", "namespaces"] as const;
+    const changed = fields.find((field) => !isDeepStrictEqual(previous?.[field], next[field]));
+    return changed && `modules.${name}.${changed}`;
+  }
+
+  /** Returns where a module runs; `isDeclared`: its file declares that it runs isolated. */
+  #runOf(name: string, isDeclared: boolean): ModuleRun {
+    return moduleSettings(this.#config, name).run ?? (isDeclared || this.#isListed(name) ? "isolated" : "trusted");
   }
 
   #isListed(name: string): boolean {
@@ -264,6 +281,26 @@ export class Catalog {
       }
     }
     return missing;
+  }
+
+  /**
+   * Returns the entries of the option `modules` that name no module, each with the module of nearly
+   * the same name.
+   */
+  unknownModules(): UnknownName[] {
+    const known = new Set([...this.named(), ...this.#codes.keys()]);
+    return Object.keys((this.#config.value("modules") ?? {}) as object)
+      .filter((name) => !known.has(name) && !this.#exists(name))
+      .map((name) => ({ path: `modules.${name}`, nearest: [...known].find((each) => isNear(name, each)) }));
+  }
+
+  #exists(name: string): boolean {
+    try {
+      this.locate(name);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   adopted(name: string): ModuleCode | undefined {

@@ -229,7 +229,8 @@ function changedNames(previous: Served, next: Served): string[] {
  */
 function reasonToMove(code: ModuleCode | undefined, catalog: Catalog): string | undefined {
   if (code?.source.file === undefined) return undefined;
-  if (!catalog.runsWhereWanted(code)) return "modules_isolated";
+  const setting = catalog.changedSetting(code);
+  if (setting !== undefined) return setting;
   try {
     return catalog.locate(code.source.name).file === code.source.file ? undefined : "its file is a different one";
   } catch {

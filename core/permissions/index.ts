@@ -1,0 +1,21 @@
+/** Permissions of modules: how they are written, what they cover, and what follows from a grant. */
+
+export { Authority, denied } from "./authority.ts";
+export { permissionChanges, type SettingChange, settingChanges } from "./changes.ts";
+export { connectItem, type Destination, isSpecialAddress, plainAddress } from "./hosts.ts";
+export { type KindEntry, permissionFields, permissionKinds } from "./kinds.ts";
+export { PermissionLedger } from "./ledger.ts";
+export { type Limits, limitFields } from "./limits.ts";
+export { isWithin, realPath } from "./paths.ts";
+export { type GuardedPath, grantedVariables, type Policy, type PolicyFacts, policyOf } from "./policy.ts";
+export { grantText, itemsOf, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";
+export {
+  kernelKinds,
+  type ModuleSettings,
+  modulesOption,
+  type Namespaces,
+  permissionProblems,
+  settingsOf,
+  settingsProblems,
+} from "./settings.ts";
+export { permissionStates } from "./states.ts";
