@@ -44,8 +44,8 @@ export class Authority {
 
   /**
    * Counts a connection to a host.
-   * @throws {ModhostError} PERMISSION_DENIED, also for a name that was resolved to a private address
-   * which is not granted itself
+   * @throws {ModhostError} PERMISSION_DENIED, also for a name that was resolved to a private
+   * address which is not granted itself
    */
   connect(destination: Destination): void {
     const { host, port, address } = destination;

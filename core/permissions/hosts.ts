@@ -22,7 +22,9 @@ export interface Destination {
 const written = /^(\[[^\]]*\]|[^:[\]]*):(\d{1,5}|\*)$/;
 const form = 'it must be a host and a port, such as "api.example.org:443"';
 
-/** Returns the parts of an item, or why it is wrong, as the end of the sentence "x is y, but ...". */
+/**
+ * Returns the parts of an item, or why it is wrong, as the end of the sentence "x is y, but ...".
+ */
 export function parseHostPort(item: string): HostPort | string {
   const [, name = "", portText = ""] = written.exec(item) ?? [];
   const port = portText === "*" ? "*" : Number(portText);
@@ -68,7 +70,9 @@ function matchesName(granted: string, host: string): boolean {
   return dot > 0 && name.slice(dot) === granted.slice(1);
 }
 
-/** Returns a host name in lower case and ASCII, without a final dot; undefined for anything else. */
+/**
+ * Returns a host name in lower case and ASCII, without a final dot; undefined for anything else.
+ */
 function plainName(text: string): string | undefined {
   const wildcard = text.startsWith("*.") ? "*." : "";
   const ascii = domainToASCII(text.slice(wildcard.length)).replace(/\.$/, "");
@@ -126,7 +130,9 @@ for (const [net, prefix] of [
   special.addSubnet(net, prefix, "ipv6");
 }
 
-/** Returns true for addresses that are not on the public internet: loopback, private, link-local. */
+/**
+ * Returns true for addresses that are not on the public internet: loopback, private, link-local.
+ */
 export function isSpecialAddress(address: string): boolean {
   const plain = plainAddress(address);
   return special.check(plain, isIPv4(plain) ? "ipv4" : "ipv6");

@@ -5,7 +5,7 @@ export { permissionChanges, type SettingChange, settingChanges } from "./changes
 export { connectItem, type Destination, isSpecialAddress, plainAddress } from "./hosts.ts";
 export { type KindEntry, permissionFields, permissionKinds } from "./kinds.ts";
 export { PermissionLedger } from "./ledger.ts";
-export { type Limits, limitFields } from "./limits.ts";
+export { limitFields, type ModuleLimits } from "./limits.ts";
 export { isWithin, realPath } from "./paths.ts";
 export { type GuardedPath, grantedVariables, type Policy, type PolicyFacts, policyOf } from "./policy.ts";
 export { grantText, itemsOf, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";

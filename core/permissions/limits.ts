@@ -81,4 +81,4 @@ export const limitFields = {
 } as const satisfies OptionDeclarations;
 
 /** The limits of one module; sizes are bytes, and periods are seconds. */
-export type Limits = FieldsOf<typeof limitFields>;
+export type ModuleLimits = FieldsOf<typeof limitFields>;

@@ -9,7 +9,7 @@ import type { ModuleSettings, Namespaces } from "./settings.ts";
 /** A file or folder that no grant may contain. */
 export interface GuardedPath {
   readonly path: string;
-  /** What it is, in the sentence "it contains ...". */
+  /** A noun for the sentence "it contains ...". */
   readonly what: string;
   /** Whether single files and folders below it may be granted. */
   readonly isOpenBelow?: boolean;

@@ -1,7 +1,7 @@
 /** Declares and checks the option `modules`: how each module runs, and what it is granted. */
 import type { ModulePermissions, ModuleRun, OptionDeclaration } from "../types.ts";
 import { kindNames, permissionFields, permissionKinds } from "./kinds.ts";
-import { type Limits, limitFields } from "./limits.ts";
+import { limitFields, type ModuleLimits } from "./limits.ts";
 import { itemsOf } from "./set.ts";
 
 /** Whether the namespaces of the kernel are used in addition, where they are to be had. */
@@ -11,7 +11,7 @@ export type Namespaces = "auto" | "required" | "off";
 export interface ModuleSettings {
   readonly run?: ModuleRun;
   readonly grant?: ModulePermissions;
-  readonly limits?: Limits;
+  readonly limits?: ModuleLimits;
   readonly audit: boolean;
   readonly namespaces: Namespaces;
 }

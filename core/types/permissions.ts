@@ -52,6 +52,6 @@ export interface PermissionState {
   readonly denied?: number;
   /** When it was used or refused for the last time. */
   readonly last?: string;
-  /** What grants it in the configuration, if it is not granted. */
+  /** The setting that would grant it; undefined if it is granted. */
   readonly grant?: string;
 }

@@ -63,7 +63,7 @@ describe("a use of a permission", () => {
     assert.match(warned[0] ?? "", /^Without audit it would have been refused: may call node\.cat; modules: \{ shop/);
   });
 
-  test("of a connection names the address if the granted name was resolved to a private one", () => {
+  test("names the address if a granted host was resolved to a private one", () => {
     const { authority } = made({ connect: ["*.example.org:443"] });
     authority.connect({ host: "api.example.org", port: 443, address: "93.184.216.34" });
     assert.throws(() => authority.connect({ host: "api.example.org", port: 443, address: "10.0.0.5" }), {

@@ -1,4 +1,7 @@
-/** The rules for the process of a module that follow from its grant, and the grants that are refused. */
+/**
+ * The rules for the process of a module that follow from its grant, and the grants that are
+ * refused.
+ */
 import assert from "node:assert/strict";
 import { mkdir, realpath, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -83,7 +86,7 @@ describe("the policy of a sandboxed module", () => {
     assert.deepEqual([made?.write, made?.run, made?.env], [[], [], {}]);
   });
 
-  test("of an audited module has the whole environment, but no variable that sets options or changes Node.js", async (t) => {
+  test("has the whole environment with audit, without variables that set options or change Node.js", async (t) => {
     const { policy } = await server(t);
     Object.assign(process.env, { SHOP_KEY: "k", MODHOST_SECRET: "s", NODE_EXTRA: "n" });
     t.after(() => {
