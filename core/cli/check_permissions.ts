@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Config } from "../config/index.ts";
-import { kernelKinds, type ModuleSettings, settingsOf } from "../permissions/index.ts";
+import { type ModuleSettings, settingsOf, unenforcedKinds } from "../permissions/index.ts";
 import type { ModuleState } from "../types.ts";
 
 /** Returns one sentence for each setting of a module that will not have the intended effect. */
@@ -28,7 +28,7 @@ function warningsFor(state: ModuleState, settings: ModuleSettings, config: Confi
   }
   const audited = audit ? [`${at}.audit: nothing is refused to ${name}`] : [];
   if (run === "isolated" && grant === undefined) return audited;
-  const unenforced = run === "isolated" && grant !== undefined ? kernelKinds(grant) : [];
+  const unenforced = run === "isolated" && grant !== undefined ? unenforcedKinds(grant) : [];
   return [
     ...audited,
     ...(unenforced.length === 0
@@ -40,8 +40,9 @@ function warningsFor(state: ModuleState, settings: ModuleSettings, config: Confi
 }
 
 function differences({ name, permissions = [] }: ModuleState, at: string): string[] {
-  return permissions.flatMap(({ text, is_declared, is_granted, grant }) => {
-    if (is_declared && !is_granted) return [`${name} declares that it ${text}, which is not granted: add ${grant}`];
+  return permissions.flatMap(({ text, is_declared, is_granted, is_enforced, grant }) => {
+    if (is_declared && is_enforced && !is_granted)
+      return [`${name} declares that it ${text}, which is not granted: add ${grant}`];
     return is_granted && !is_declared ? [`${at}.grant: ${name} ${text}, which it does not declare`] : [];
   });
 }

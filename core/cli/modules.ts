@@ -31,16 +31,16 @@ function moduleTable(states: readonly ModuleState[]): string {
 
 function permissionTable(states: readonly ModuleState[]): string {
   const rows = states.flatMap((state) => {
-    const { permissions = [], run } = state;
-    return permissions.map(({ text, is_declared, is_granted, used, denied, grant }) => [
+    const { permissions = [] } = state;
+    return permissions.map(({ text, is_declared, is_granted, is_enforced, used, denied, grant }) => [
       labelOf(state),
       runText(state),
       text,
       is_declared ? "yes" : "no",
-      is_granted ? (run === "trusted" ? "not needed" : "yes") : "no",
+      `${is_granted ? "yes" : "no"}${is_enforced ? "" : ", not enforced"}`,
       used === undefined ? "not counted" : String(used),
       denied === undefined ? "not counted" : String(denied),
-      grant === undefined ? "" : `add ${grant}`,
+      grant === undefined || !is_enforced ? "" : `add ${grant}`,
     ]);
   });
   if (rows.length === 0) return "No module declares, has or has used a permission.";

@@ -31,6 +31,7 @@ import {
   type WorkerTask,
 } from "./messages.ts";
 import { gatherOutput } from "./output.ts";
+import { reportPermissions } from "./permission_audit.ts";
 
 /** Exit code of a worker whose code calls `process.abort` or kills its own process. */
 const ABORTED = 134;
@@ -128,6 +129,7 @@ async function load(task: WorkerTask): Promise<Loaded> {
     events.add(event);
     if (made?.phase === "loaded") channel.notify("listen", event);
   };
+  if (task.restriction?.isAudited === true) reportPermissions((kind, item) => channel.notify("audited", kind, item));
   const context = environmentFor(task, { name: source.name, channel, log, items, http, hooked });
   const own = new Instance(code, task.host, context, { reloading: task.reloading });
   made = own;

@@ -11,7 +11,7 @@ import { grantedTo, type ModuleRights } from "../module/rights.ts";
 import { Authority } from "../permissions/index.ts";
 import { deserializeError, type SerializedError } from "../relay/errors.ts";
 import { innerPath, randomToken } from "../relay/inner_request.ts";
-import type { HttpProvider, Module } from "../types.ts";
+import type { HttpProvider, Module, PermissionKind } from "../types.ts";
 import { clipped } from "../util/clipped.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { REQUEST_STEP } from "../util/usage.ts";
@@ -20,6 +20,7 @@ import { Forwarder } from "./forward.ts";
 import type { SentLine } from "./log.ts";
 import type { Described, Loaded, ProvidedApp, Serving } from "./messages.ts";
 import {
+  countAudited,
   countVariables,
   environment,
   heapOf,
@@ -242,6 +243,7 @@ class Isolated {
         const permission = { kind: "options", item: String(option) } as const;
         authority.handedOver(permission, authority.allows(permission));
       },
+      audited: (kind: PermissionKind, item: string) => countAudited(this.#isolated, kind, String(item)),
       listen: (event: string) => this.#listen(event),
       depend: (name: string, path: readonly string[], values: readonly unknown[]) => {
         const { exported, shape } = this.#dependencies.get(name) ?? {};

@@ -6,8 +6,21 @@ import { appName } from "../http/routing/app_urls.ts";
 import type { InstanceOwner } from "../module/code.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import type { ModuleRights } from "../module/rights.ts";
-import { type Authority, grantedVariables, type PermissionLedger } from "../permissions/index.ts";
-import type { ModulePermissions, ModuleState, OptionDeclaration, OptionDeclarations } from "../types.ts";
+import {
+  type Authority,
+  grantedVariables,
+  isWithin,
+  type PermissionLedger,
+  permissionKinds,
+  realPath,
+} from "../permissions/index.ts";
+import type {
+  ModulePermissions,
+  ModuleState,
+  OptionDeclaration,
+  OptionDeclarations,
+  PermissionKind,
+} from "../types.ts";
 import type { WorkerTask } from "./messages.ts";
 
 export interface IsolationDeps {
@@ -68,6 +81,17 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
     const permission = { kind: "env", item } as const;
     authority.handedOver(permission, authority.allows(permission));
   }
+}
+
+/**
+ * Counts a permission that an audited module has used without the host: it reports these itself.
+ * Files that it may read without a grant do not count.
+ */
+export function countAudited({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
+  if (!rights.settings.audit || !Object.hasOwn(permissionKinds, kind)) return;
+  const isGranted = authority.allows({ kind, item });
+  const isOwn = kind === "read" && (rights.policy?.read ?? []).some((path) => isWithin(realPath(item), path));
+  if (isGranted || !isOwn) authority.handedOver({ kind, item }, isGranted);
 }
 
 interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {

@@ -128,9 +128,17 @@ export function permissionsOf(
   ledger: PermissionLedger,
 ): PermissionState[] {
   if (rights === undefined) return [];
-  const { folders } = rights;
+  const { folders, run, settings } = rights;
   const { name: module } = source;
-  return permissionStates({ module, folders, declared, granted: grantedTo(rights), uses: ledger.of(module) });
+  return permissionStates({
+    module,
+    folders,
+    declared,
+    granted: grantedTo(rights),
+    run,
+    isAudited: settings.audit,
+    uses: ledger.of(module),
+  });
 }
 
 /** Returns the permissions that restrict a module; undefined if nothing restricts it. */

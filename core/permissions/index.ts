@@ -10,12 +10,12 @@ export { isWithin, realPath } from "./paths.ts";
 export { type GuardedPath, grantedVariables, type Policy, type PolicyFacts, policyOf } from "./policy.ts";
 export { grantText, itemsOf, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";
 export {
-  kernelKinds,
   type ModuleSettings,
   modulesOption,
   type Namespaces,
   permissionProblems,
   settingsOf,
   settingsProblems,
+  unenforcedKinds,
 } from "./settings.ts";
 export { permissionStates } from "./states.ts";

@@ -2,7 +2,7 @@
  * The kinds of permissions. Parsing, checks, texts, the options `modules.NAME.grant` and the
  * reference are derived from this table.
  */
-import type { OptionDeclaration, PermissionKind } from "../types.ts";
+import type { ModuleRun, OptionDeclaration, PermissionKind } from "../types.ts";
 import { isOwnVariable } from "../util/own_variables.ts";
 import { parseHostPort } from "./hosts.ts";
 import { DATA } from "./paths.ts";
@@ -119,6 +119,16 @@ export const permissionKinds: Readonly<Record<PermissionKind, KindEntry>> = {
 
 /** All kinds, in the order in which they are shown. */
 export const kindNames = Object.keys(permissionKinds) as readonly PermissionKind[];
+
+/**
+ * Kinds that the host can enforce for a worker thread, which has all other rights of the server.
+ */
+const inThread: ReadonlySet<PermissionKind> = new Set<PermissionKind>(["env", "call"]);
+
+/** Whether a module that runs in this way is refused what its grant does not contain. */
+export function isEnforced(kind: PermissionKind, run: ModuleRun): boolean {
+  return run === "sandboxed" || (run === "isolated" && inThread.has(kind));
+}
 
 /** The fields of `modules.NAME.grant`, which are those of a declaration as well. */
 export const permissionFields: Readonly<Record<PermissionKind, OptionDeclaration>> = Object.fromEntries(

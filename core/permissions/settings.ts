@@ -1,6 +1,6 @@
 /** Declares and checks the option `modules`: how each module runs, and what it is granted. */
 import type { ModulePermissions, ModuleRun, OptionDeclaration } from "../types.ts";
-import { kindNames, permissionFields, permissionKinds } from "./kinds.ts";
+import { isEnforced, kindNames, permissionFields, permissionKinds } from "./kinds.ts";
 import { limitFields, type ModuleLimits } from "./limits.ts";
 import { itemsOf } from "./set.ts";
 
@@ -119,8 +119,11 @@ export function permissionProblems(permissions: ModulePermissions | undefined, p
 
 const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((each) => typeof each === "string");
 
-/** Returns the names of granted kinds that only the kernel can enforce. */
-export function kernelKinds(grant: ModulePermissions): string[] {
+/**
+ * Returns the granted kinds that are not enforced for an isolated module. `options` is none of
+ * them, because a grant hands options over that it would not get otherwise.
+ */
+export function unenforcedKinds(grant: ModulePermissions): string[] {
   const kinds = new Set(itemsOf(grant).map(({ kind }) => kind));
-  return kindNames.filter((kind) => kinds.has(kind) && !permissionKinds[kind].isDecidedByHost);
+  return kindNames.filter((kind) => kinds.has(kind) && kind !== "options" && !isEnforced(kind, "isolated"));
 }

@@ -1,6 +1,6 @@
 /** Lists the permissions of a module: declared, granted, used and refused. */
-import type { ModulePermissions, PermissionState } from "../types.ts";
-import { permissionKinds } from "./kinds.ts";
+import type { ModulePermissions, ModuleRun, PermissionState } from "../types.ts";
+import { isEnforced, permissionKinds } from "./kinds.ts";
 import type { PermissionUse } from "./ledger.ts";
 import { grantText, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";
 
@@ -10,6 +10,8 @@ export interface PermissionFacts {
   readonly declared: ModulePermissions;
   /** Undefined: nothing restricts the module. */
   readonly granted: ModulePermissions | undefined;
+  readonly run: ModuleRun;
+  readonly isAudited: boolean;
   readonly uses: readonly Readonly<PermissionUse>[];
 }
 
@@ -17,7 +19,8 @@ export interface PermissionFacts {
  * Returns one entry for each permission. A use counts for the granted item that covers it; one that
  * nothing covers has an entry of its own.
  */
-export function permissionStates({ module, folders, declared, granted, uses }: PermissionFacts): PermissionState[] {
+export function permissionStates(facts: PermissionFacts): PermissionState[] {
+  const { module, folders, declared, granted, uses, run, isAudited } = facts;
   const wanted = new PermissionSet(declared, folders);
   const given = new PermissionSet(granted ?? {}, folders);
   const own = new PermissionSet({ read: ["."] }, folders);
@@ -39,13 +42,15 @@ export function permissionStates({ module, folders, declared, granted, uses }: P
   const sorted = [...rows.values()].sort((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind));
   return sorted.map(({ used, denied, last, ...permission }) => {
     const isGranted = granted === undefined || [given, own].some((set) => set.coverOf(permission) !== undefined);
-    const isCounted = permissionKinds[permission.kind].isDecidedByHost;
+    // The kernel counts nothing. An audited module reports its uses itself.
+    const isCounted = permissionKinds[permission.kind].isDecidedByHost || isAudited;
     return {
       kind: permission.kind,
       what: permission.item,
       text: wordsOf(permission),
       is_declared: wanted.coverOf(permission) !== undefined,
       is_granted: isGranted,
+      is_enforced: granted !== undefined && !isAudited && isEnforced(permission.kind, run),
       ...(isCounted ? { used, denied } : {}),
       ...(last === 0 ? {} : { last: new Date(last).toISOString() }),
       ...(isGranted ? {} : { grant: grantText(module, permission) }),

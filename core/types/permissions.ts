@@ -46,6 +46,11 @@ export interface PermissionState {
   readonly text: string;
   readonly is_declared: boolean;
   readonly is_granted: boolean;
+  /**
+   * Whether it is refused unless it is granted. Nothing is refused to a trusted or audited module,
+   * and to an isolated one only `env` and `call`, if it has a grant.
+   */
+  readonly is_enforced: boolean;
   /** How often it was used; undefined if the kernel enforces it, which counts nothing. */
   readonly used?: number;
   /** How often it was refused, or with `audit` would have been. */

@@ -57,6 +57,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       text,
       is_declared: { type: "boolean" },
       is_granted: { type: "boolean" },
+      is_enforced: { type: "boolean" },
       used: integer,
       denied: integer,
       last: time,

@@ -152,9 +152,10 @@ const runs = {
 
 /** @param {{ of: any[], run: string }} props */
 function Permissions({ of, run }) {
-  const missing = of.filter((each) => each.is_declared && !each.is_granted);
+  const missing = of.filter((each) => each.is_declared && each.is_enforced && !each.is_granted);
   return html`<${Section} title="Permissions">
     ${run === "trusted" && html`<p class="soft">A trusted module may do everything. This list shows what it would need if it ran sandboxed.</p>`}
+    ${run === "isolated" && html`<p class="soft">In a worker thread only environment variables and calls of other modules can be refused, if the module has a grant.</p>`}
     <${Table} label="Permissions" rows=${of} rowKey=${(/** @type {any} */ each) => `${each.kind} ${each.what}`} columns=${permissionColumns} />
     ${
       missing.length > 0 &&
@@ -179,7 +180,9 @@ const permissionColumns = [
     title: "Granted",
     class: "fit",
     cell: (/** @type {any} */ row) =>
-      html`<${Badge} tone=${row.is_granted ? "good" : "warn"}>${row.is_granted ? "yes" : "no"}<//>`,
+      row.is_enforced
+        ? html`<${Badge} tone=${row.is_granted ? "good" : "warn"}>${row.is_granted ? "yes" : "no"}<//>`
+        : `${row.is_granted ? "yes" : "no"}, not enforced`,
   },
   { name: "used", title: "Used", class: "fit", cell: (/** @type {any} */ row) => counted(row.used) },
   {

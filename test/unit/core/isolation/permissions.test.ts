@@ -1,14 +1,18 @@
 /** Permissions of isolated and sandboxed modules, where the host decides about them. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
+import { promisify } from "node:util";
 import { configFrom } from "#core/config/index.ts";
 import { environmentFor } from "#core/isolation/environment.ts";
-import { type IsolationDeps, taskOf } from "#core/isolation/task.ts";
+import { countAudited, type IsolationDeps, taskOf } from "#core/isolation/task.ts";
 import { Instance } from "#core/module/instance.ts";
 import { Items } from "#core/module/items.ts";
-import { rightsOf } from "#core/module/rights.ts";
+import { locatePath } from "#core/module/locate.ts";
+import { permissionsOf, rightsOf } from "#core/module/rights.ts";
 import { Authority, PermissionLedger } from "#core/permissions/index.ts";
-import { type Files, hostOf, logged, pluginHost, stateOf } from "../module/support.ts";
+import { type Files, folderOf, hostOf, logged, pluginHost, stateOf } from "../module/support.ts";
 
 const shop = `
 export const isolated = true;
@@ -78,6 +82,9 @@ describe("an isolated module", () => {
     assert.deepEqual(shown["catalog.find"], [true, true, 1, 0]);
     assert.deepEqual(shown["catalog.prices.list"], [false, false, 0, 1]);
     assert.deepEqual(shown.SHOP_OTHER, [true, false, 0, 1]);
+    // A thread has the rights of the server to everything else.
+    const enforced = stateOf(running, "shop")?.permissions?.filter((each) => each.is_enforced);
+    assert.deepEqual([...new Set(enforced?.map(({ kind }) => kind))], ["env", "call"]);
     const warnings = logged(running, "warn").filter(({ msg }) => msg.startsWith("It was refused"));
     assert.deepEqual(
       warnings.map(({ msg }) => msg.split(";")[0]),
@@ -260,5 +267,63 @@ describe("the task of a sandboxed module", () => {
       task.states.map(({ file, note, depends, holds, permissions }) => [file, note, depends, holds, permissions]),
       [[undefined, undefined, [], {}, undefined]],
     );
+  });
+});
+
+describe("the audit of what the kernel would refuse", () => {
+  test("reports files and programs that JavaScript uses, each once", async () => {
+    const module = new URL("../../../../core/isolation/permission_audit.ts", import.meta.url).href;
+    const script = `
+      import { execFileSync } from "node:child_process";
+      import { readFileSync, writeFileSync, rmSync } from "node:fs";
+      const { reportPermissions } = await import(${JSON.stringify(module)});
+      const seen = [];
+      reportPermissions((kind, item) => seen.push(kind + " " + item));
+      readFileSync("/etc/hosts"); readFileSync("/etc/../etc/hosts");
+      try { execFileSync("/bin/true"); } catch {}
+      try { writeFileSync("/no/such/file", ""); } catch {}
+      console.log(JSON.stringify(seen));`;
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      "--permission-audit",
+      "--input-type=module",
+      "--eval",
+      script,
+    ]);
+    const seen = JSON.parse(stdout) as string[];
+    assert.deepEqual(seen.filter((each) => each === "read /etc/hosts").length, 1);
+    assert.ok(seen.includes("run /bin/true"), stdout);
+    assert.ok(seen.includes("write /no/such/file"), stdout);
+  });
+
+  test("lists them as refused unless they are granted, and takes no reports of a module that is not audited", async (t) => {
+    const folder = await folderOf(t, { "shop/index.js": "", "srv/x": "" });
+    const state = (audit: boolean) => {
+      const settings = { run: "sandboxed", audit, grant: { read: [join(folder, "srv")] } };
+      const config = configFrom({ modules: { shop: settings }, data_path: join(folder, "data") }, join(folder, "etc"));
+      const rights = rightsOf(config, locatePath(join(folder, "shop")), "sandboxed");
+      const ledger = new PermissionLedger();
+      const granted = rights.settings.grant ?? {};
+      const warn = () => undefined;
+      const authority = new Authority({
+        module: "shop",
+        folders: rights.folders,
+        granted,
+        isAudited: audit,
+        ledger,
+        warn,
+      });
+      const isolated = { rights, authority };
+      countAudited(isolated, "read", join(folder, "shop/index.js"));
+      countAudited(isolated, "read", join(folder, "srv/x"));
+      countAudited(isolated, "read", "/etc/hosts");
+      countAudited(isolated, "constructor" as never, "x");
+      const states = permissionsOf({ source: locatePath(join(folder, "shop")), rights, permissions: {} }, ledger);
+      return states.map(({ what, used, denied }) => [what, used, denied]);
+    };
+    assert.deepEqual(state(true), [
+      [join(folder, "srv"), 1, 0],
+      ["/etc/hosts", 0, 1],
+    ]);
+    assert.deepEqual(state(false), [[join(folder, "srv"), undefined, undefined]]);
   });
 });

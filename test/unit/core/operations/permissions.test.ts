@@ -18,7 +18,8 @@ describe("a changed grant", () => {
     t.after(() => void delete process.env.GRANT_KEY);
     const grant = (names: string[], connect: string[]) => ({ modules: { one: { grant: { env: names, connect } } } });
     await using server = await reconfigured({ ...common, ...grant([], ["a.test:1"]) }, [], files);
-    const [one, two] = [await server.get("/one"), await server.get("/two")];
+    const one = await server.get("/one");
+    const two = await server.get("/two");
     assert.ok(one.endsWith(","));
     const plan = await server.apply({ ...common, ...grant(["GRANT_KEY"], ["b.test:1"]) });
     assert.deepEqual(plan.permissions, [
@@ -40,7 +41,7 @@ describe("a changed grant", () => {
     assert.equal((await server.host.plan()).isEmpty, true);
   });
 
-  test("of a wrong form or of what belongs to the server changes nothing", async () => {
+  test("changes nothing if it is wrong", async () => {
     await using server = await reconfigured(common, [], files);
     const one = await server.get("/one");
     await assert.rejects(server.apply({ ...common, modules: { one: { grant: { env: ["A B"] } } } }), {

@@ -12,7 +12,15 @@ function made(granted: ModulePermissions | undefined, isAudited = false) {
   const warn = (text: string) => warned.push(text);
   const authority = new Authority({ module: "shop", folders, granted, isAudited, ledger, warn });
   const states = (declared: ModulePermissions = {}) =>
-    permissionStates({ module: "shop", folders, declared, granted, uses: ledger.of("shop") });
+    permissionStates({
+      module: "shop",
+      folders,
+      declared,
+      granted,
+      run: "sandboxed",
+      isAudited,
+      uses: ledger.of("shop"),
+    });
   return { authority, ledger, states, warned };
 }
 
@@ -44,6 +52,7 @@ describe("a use of a permission", () => {
         text: "may call node.cat",
         is_declared: false,
         is_granted: true,
+        is_enforced: false,
         used: 1,
         denied: 0,
         last: new Date(1000).toISOString(),
