@@ -228,6 +228,15 @@ export class Catalog {
     return changed && `modules.${name}.${changed}`;
   }
 
+  /**
+   * Checks the rights that the configuration gives to a module.
+   * @throws {ModhostError} OPTION_INVALID
+   */
+  assertRights(code: ModuleCode): void {
+    const { source } = code;
+    rightsOf(this.#config, source, this.#runOf(source.name, this.#declared.has(code)));
+  }
+
   /** Returns where a module runs; `isDeclared`: its file declares that it runs isolated. */
   #runOf(name: string, isDeclared: boolean): ModuleRun {
     return moduleSettings(this.#config, name).run ?? (isDeclared || this.#isListed(name) ? "isolated" : "trusted");

@@ -226,11 +226,15 @@ function changedNames(previous: Served, next: Served): string[] {
 /**
  * Returns why the new configuration requires that the module's code is evaluated again. A module
  * that can no longer be found keeps its code.
+ * @throws {ModhostError} OPTION_INVALID for a grant that contains what belongs to the server
  */
 function reasonToMove(code: ModuleCode | undefined, catalog: Catalog): string | undefined {
   if (code?.source.file === undefined) return undefined;
   const setting = catalog.changedSetting(code);
-  if (setting !== undefined) return setting;
+  if (setting !== undefined) {
+    catalog.assertRights(code);
+    return setting;
+  }
   try {
     return catalog.locate(code.source.name).file === code.source.file ? undefined : "its file is a different one";
   } catch {

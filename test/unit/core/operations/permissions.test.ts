@@ -48,6 +48,10 @@ describe("a changed grant", () => {
       code: "CONFIG_INVALID",
     });
     await assert.rejects(server.apply({ ...common, modules: { one: { gant: {} } } }), /is grant meant\?/);
+    // The plan itself is refused, before anything is loaded.
+    const refused = { code: "OPTION_INVALID", message: /modules\.one\.grant\.read is "\/proc", but it contains facts/ };
+    await server.write({ ...common, modules: { one: { run: "sandboxed", grant: { read: ["/proc"] } } } });
+    await assert.rejects(server.host.plan(), refused);
     assert.equal(await server.get("/one"), one);
   });
 });
