@@ -39,7 +39,7 @@ const folder = new URL(".", import.meta.url).href;
 const isServer = serves(process.argv.slice(2));
 const ofNode = new Set(nodeParts);
 const require = createRequire(import.meta.url);
-/** Files of packages that are bundled without their machine code. */
+/** Main files of installed packages whose scripts are bundled, but not their machine code. */
 const installed = {
   get lmdb() {
     return require.resolve("lmdb");

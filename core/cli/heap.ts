@@ -10,7 +10,10 @@ import { flushCompileCache } from "node:module";
 import { PerformanceObserver } from "node:perf_hooks";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 
-/** The V8 flags; programs that run parts of a server alone can be started with them. */
+/**
+ * The V8 flags of a server. A program that runs only parts of a server can be started with the same
+ * flags.
+ */
 export const heapFlags: readonly string[] = ["--heap-growing-percent=100", "--no-allocation-site-pretenuring"];
 /**
  * V8 uses cached code only if the same flags are set as when it was compiled. After this delay the

@@ -176,7 +176,7 @@ function privateFolder() {
   const folder = join(tmpdir(), `modhost-compiled-${uid}`);
   try {
     mkdirSync(folder, { mode: 0o700 });
-  } catch {} // It exists, or cannot be created, which the next check shows.
+  } catch {} // The folder exists already, or cannot be created: the next check tells which.
   try {
     const above = statSync(tmpdir());
     const own = lstatSync(folder);

@@ -46,7 +46,7 @@ function isOfDomain(): boolean {
   return /[( ]node:domain:/.test(withPlainStacks(() => new Error().stack) ?? "");
 }
 
-/** These do not end the process. */
+/** Guarded functions that do not end the process. */
 const harmless: ReadonlySet<string> = new Set(["chdir"]);
 
 export interface GuardDeps {

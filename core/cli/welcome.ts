@@ -14,7 +14,7 @@ import { columns, type Output } from "./output.ts";
 export function announce(host: Host, output: Output): void {
   const ports = host.listening();
   const first = host.startPage();
-  // The items of a module replace its routes.
+  // A module that has items for the start page is listed with these, and not with its routes.
   const served = (httpOf(host)?.routes() ?? []).filter((route) => !first.some(({ module }) => module === route.module));
   const shown = first.filter(({ urls }) => urls.length > 0).map(({ help: _, ...entry }) => entry);
   const apps = [...shown, ...appAddresses(served, ports)];

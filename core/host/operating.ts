@@ -278,7 +278,9 @@ function undeclared(tokens: HostParts["tokens"] | undefined): string[] {
   );
 }
 
-/** Free bytes that small files, such as those of tokens and changes, need at least. */
+/**
+ * Minimum number of free bytes: the server writes small files, such as those of tokens and changes.
+ */
 const MIN_FREE_BYTES = 1024 * 1024;
 
 /** A data folder that does not exist yet causes no warning. */

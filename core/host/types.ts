@@ -102,7 +102,7 @@ export interface SiblingState {
   readonly failed: readonly string[];
   /** Seconds of CPU time so far. */
   readonly cpu: number;
-  /** Resident bytes. */
+  /** Memory of the process (resident set) in bytes. */
   readonly memory: number;
 }
 

@@ -16,7 +16,7 @@ export interface HttpModule {
   explain(method: string, path: string, authority?: string): Explanation;
   /** The middleware that runs before the apps, the outermost first, with its counters. */
   middleware(): LayerInfo[];
-  /** The same, with the description of each layer. */
+  /** The middleware that runs before the apps, with the description of each layer. */
   describeMiddleware(): DescribedLayer[];
   /** Apps that may claim a request before the routes are tried. */
   claimants(): Pick<RouteInfo, "app" | "module">[];

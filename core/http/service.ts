@@ -27,7 +27,7 @@ import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 /** Why a request gets its response; `modhost routes --explain` prints it. */
 export interface Explanation {
   readonly method: string;
-  /** Decoded; undefined when the path climbs above the root. */
+  /** The decoded path; undefined when it climbs above the root. */
   readonly path: string | undefined;
   /** The virtual host; undefined when the name is unknown. */
   readonly host: string | undefined;
@@ -35,7 +35,7 @@ export interface Explanation {
   readonly claimants: readonly Pick<RouteInfo, "app" | "module">[];
   /** Middleware that runs before the apps, the outermost first. */
   readonly middleware: readonly LayerInfo[];
-  /** In the order in which they are tried. */
+  /** Routes that match, in the order in which they are tried. */
   readonly candidates: readonly (RouteInfo & { readonly argument: string | undefined })[];
   /** Status when no candidate responds. */
   readonly status: number;

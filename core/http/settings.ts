@@ -8,7 +8,10 @@ export interface HttpSettings {
   readonly maxHeaderSize: number;
   /** A request head must be complete within this time. */
   readonly headTimeout: number;
-  /** While the server waits for a client, `progressBytes` must move within each such time. */
+  /**
+   * While the server waits for a client to send or to read, at least `progressBytes` must be
+   * transferred in each period of this length.
+   */
   readonly progressTimeout: number;
   readonly progressBytes: number;
   /** A connection without a request is closed after this time. */

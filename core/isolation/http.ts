@@ -19,10 +19,10 @@ import { traceRequest } from "./traced.ts";
 /** Characters of an error's message, and of its stack, that are sent to the host in a header. */
 const MAX_SENT = 1000;
 
-/** Seconds that no request takes. */
+/** A timeout in seconds that no request reaches. */
 const UNLIMITED = 86_400;
 
-/** The host applies its bounds to the clients, so the worker has none. */
+/** The worker sets no limits, because the host applies its own to the clients. */
 const bounds = {
   headTimeout: UNLIMITED,
   progressTimeout: UNLIMITED,
@@ -64,8 +64,8 @@ export class WorkerHttp {
   }
 
   /**
-   * Listens from now on. These apps respond at once: the host decides when they go live, and its
-   * first request may overtake the message that they are.
+   * Starts to listen. These apps respond at once: the host decides when they go live, and its first
+   * request may arrive before the message that they are live.
    */
   async serve({ path, token, settings, grace }: Serving, apps: readonly Item[]): Promise<void> {
     this.#grace = grace;

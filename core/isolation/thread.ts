@@ -131,7 +131,7 @@ export class WorkerThread {
 
   async #exited(code: number): Promise<string> {
     this.isAlive = false;
-    // Its last messages may not have been delivered yet.
+    // The last messages of the thread may not have been delivered yet.
     await this.#handle();
     const reason = `its worker ended: ${this.#reason ?? `process.exit(${code})`}`;
     this.channel.end(new ModhostError("ISOLATED_ENDED", { name: this.source.name, reason }));

@@ -60,7 +60,7 @@ export interface ModuleCode {
    * instance of this code.
    */
   readonly evaluated?: Usage;
-  /** Its files, if another thread has evaluated it. */
+  /** Files of the code, if another thread has evaluated it. */
   readonly files?: readonly string[];
 }
 

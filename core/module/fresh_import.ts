@@ -13,7 +13,7 @@ const versions = new Map<string, Version>();
 interface Version {
   /** Returns true if the file is a part of the module. */
   belongs(file: string, specifier: string): boolean;
-  /** Called with each such file before it is evaluated. */
+  /** Called with each file that belongs to the module, before the file is evaluated. */
   found(file: string): void;
 }
 

@@ -203,9 +203,9 @@ export class Instance implements ModuleOwner {
   }
 
   /**
-   * Records that it has read an option. A read of a live option through its module object after the
-   * load comes from a module that received one of its items, and that module handles the change
-   * itself; such reads are not recorded.
+   * Records that this instance has read an option. After the load, it does not record live options
+   * of other modules: such a module has received an item of this instance, reads the option through
+   * the module object of the instance, and handles changes of the option itself.
    */
   read(option: string, host: string): void {
     const known = this.#reads.get(option);
@@ -385,7 +385,7 @@ export class Instance implements ModuleOwner {
     };
   }
 
-  /** Returns what it and the evaluation of its file have started. */
+  /** Returns the running work that this instance, or the evaluation of its file, has started. */
   #started(): Started[] {
     const { evaluated } = this.code;
     return [...startedBy(this.usage), ...(evaluated === undefined ? [] : startedBy(evaluated))];

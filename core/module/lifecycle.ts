@@ -432,7 +432,7 @@ export class Modules {
     let file: string | undefined;
     try {
       file = this.#deps.catalog.locate(name).file;
-    } catch {} // The error itself reports this.
+    } catch {} // The module has no file; `error` is about that.
     this.#failures.add({ name, host, error, file });
   }
 }

@@ -164,8 +164,8 @@ function isSet<T extends object>(options: T): T {
 }
 
 /**
- * Passes a result to the callback as well; an early failure before this returns. Errors that the
- * callback throws become warnings.
+ * Passes the result of a request to its callback as well. The callback gets a failure that is known
+ * already (`early`) before this function returns. Errors that it throws become warnings.
  */
 function pending<T extends ResponseType>(
   promise: Promise<ClientResponse<T>>,

@@ -16,8 +16,8 @@ const MAX_POOLS = 32;
 const MAX_TIMER = 2 ** 31 - 1;
 
 /**
- * Converts seconds to milliseconds; 0, which undici and Node take for "never", if a timer cannot
- * run that long.
+ * Converts seconds to milliseconds. If no timer can run that long, returns 0, which means "never"
+ * to undici and Node.
  */
 export function milliseconds(seconds: number): number {
   return seconds * 1000 <= MAX_TIMER ? seconds * 1000 : 0;

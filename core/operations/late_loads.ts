@@ -14,7 +14,9 @@ export interface LateLoadsDeps {
   log: { info(format: string, ...values: unknown[]): void };
 }
 
-/** Seconds; each pause is twice as long as the previous one. */
+/**
+ * Seconds of the first and of the longest pause. Each pause is twice as long as the previous one.
+ */
 const MIN_PAUSE = 2;
 const MAX_PAUSE = 30;
 

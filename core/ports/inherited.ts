@@ -34,7 +34,7 @@ export interface PausedPort {
    * service's ports.
    */
   readonly requested: RequestedPort | undefined;
-  /** Its connections are paused: nothing has been read from them. */
+  /** Connections that this server accepts are paused: nothing has been read from them. */
   readonly server: Server;
   /** Connections that no host serves yet. */
   readonly waiting: Socket[];

@@ -28,7 +28,7 @@ export class RetainedPorts {
     }
     for (const { handle, ...facts } of primary.takeAll(ports)) {
       if (this.#ports.has(facts.key)) {
-        // A new primary also sends the sockets that it has got from here.
+        // A new primary got this socket from the supervisor, and sends it back with the others.
         closeHandle(handle);
         continue;
       }

@@ -138,7 +138,8 @@ export class Worker {
   attach(program: WorkerProgram): void {
     this.#program = program;
     const { signal } = this.#stopped ?? {};
-    // Like a signal during the start, the stop must come after the start has begun.
+    // A stop that was requested before must run after the start has begun, as for a signal during
+    // the start.
     if (this.#stopped !== undefined || !this.#peer.connected) setImmediate(() => program.stop(signal));
   }
 

@@ -168,7 +168,7 @@ export function passedFields(
     const { lower, folded } = fieldName(name);
     if (name.startsWith(":") || named.has(folded) || requestHopFields.has(folded)) continue;
     if (isWithheld(folded, lower !== folded)) continue;
-    // HTTP/2 may send them one by one (RFC 9113, 8.2.3).
+    // HTTP/2 may send each cookie in a field of its own (RFC 9113, 8.2.3).
     if (folded === "cookie") cookies.push(value);
     else fields.push(name, value);
   }

@@ -6,16 +6,16 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 const MAX_TEXT = 4096;
 
 /**
- * Returns the body of a response that has arrived in one piece with its head. Sent as one, it costs
- * half of what a stream costs.
+ * Returns the body of a response if all of it has arrived together with the head; otherwise
+ * undefined. Sending one piece costs half as much as sending a stream.
  */
 export function wholeBody(incoming: IncomingMessage, method: string): Buffer | string | undefined {
   const length = Number(incoming.headers["content-length"] ?? 0);
   if (!incoming.complete || length === 0 || method === "HEAD") return undefined;
   if (incoming.readableLength !== length) return undefined;
   const bytes: Buffer = incoming.read();
-  // Text is sent in one write with the head. Without a content type, the type of the body would
-  // decide about the header.
+  // Text is sent in one write with the head. A response without a content type stays bytes, because
+  // the host might add a content type to text.
   const isText = length <= MAX_TEXT && incoming.headers["content-type"] !== undefined && isAscii(bytes);
   return isText ? bytes.toString("latin1") : bytes;
 }

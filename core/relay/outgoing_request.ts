@@ -26,7 +26,7 @@ export interface Received {
   readonly tunnel: Tunnel | undefined;
 }
 
-/** Seconds. */
+/** Maximum waits in seconds. */
 export interface RelayTimeouts {
   readonly connect: number;
   /** From the end of the request to the head of the response. */
@@ -46,7 +46,7 @@ export interface OutgoingOptions {
   readonly expects?: boolean;
   /** Whether the request is for a websocket. */
   readonly isUpgrade?: boolean;
-  /** Without them only the two ends of the request decide how long it takes. */
+  /** Undefined: only the client and the server that responds decide how long the request takes. */
   readonly timeouts?: RelayTimeouts;
   /** Called for each interim response, such as 100 and 103. */
   informed?(status: number, rawHeaders: readonly string[]): void;
@@ -57,9 +57,9 @@ export interface OutgoingOptions {
 export class OutgoingRequest {
   /** Rejects with a RelayFault, or with the error of the body on its way from the client. */
   readonly response: Promise<Received>;
-  /** Bytes may have reached the other end. */
+  /** Whether bytes may have reached the other end. */
   isConnected = false;
-  /** The client's body is being read, so that nobody else can send it again. */
+  /** Whether reading the client's body has begun, so that it cannot be sent to another server. */
   hasBegunBody = false;
   readonly #request: ClientRequest;
   readonly #options: OutgoingOptions;
@@ -187,7 +187,9 @@ export class OutgoingRequest {
     }
   }
 
-  /** Waits until the other end takes more. Gives it up if it takes nothing for too long. */
+  /**
+   * Waits until the other end accepts more bytes. Ends the request if it accepts none for too long.
+   */
   #drained(): Promise<void> {
     const request = this.#request;
     const { timeouts } = this.#options;
@@ -204,9 +206,8 @@ export class OutgoingRequest {
   }
 
   /**
-   * Aborts a response that makes no progress for too long. It listens only once the response has
-   * begun: before that, the timeout of the connection is the one of the pool, which must not end a
-   * request.
+   * Aborts a response that makes no progress for too long. The timeout is set once the response has
+   * begun: until then the connection has the timeout of the pool, which must not end a request.
    */
   #watch(incoming: IncomingMessage): void {
     const { timeouts } = this.#options;

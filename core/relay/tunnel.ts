@@ -19,8 +19,13 @@ export function joinTunnels(client: Tunnel, server: Tunnel, fields: readonly str
   client.socket.write(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
   if (server.head.length > 0) client.socket.write(server.head);
   if (client.head.length > 0) server.socket.write(client.head);
-  join(client.socket, server.socket);
-  join(server.socket, client.socket);
+  joinConnections(client.socket, server.socket);
+}
+
+/** Carries the bytes of two connections both ways until they end. */
+export function joinConnections(one: Socket, other: Socket): void {
+  join(one, other);
+  join(other, one);
 }
 
 /**

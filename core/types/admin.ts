@@ -74,7 +74,7 @@ export interface AdminOperation<F extends AdminFields = AdminFields> {
    */
   readonly path: string;
   readonly scope: AdminScope;
-  /** One line. */
+  /** Description in one line. */
   readonly help: string;
   /**
    * Fields that are not part of the path come from the JSON body for POST, and from the query for
@@ -115,7 +115,7 @@ export type AdminTopic = (publish: (value: unknown) => void) => () => void;
  * from `modhost/admin`.
  */
 export interface AdminPages {
-  /** `new URL("pages/", import.meta.url)`. */
+  /** The URL of the folder, usually `new URL("pages/", import.meta.url)`. */
   readonly folder: URL;
   /** Name of an ES module in the folder. */
   readonly script: string;

@@ -53,7 +53,7 @@ export interface BackupFile {
    * content is the beginning of the current content.
    */
   readonly growing?: string;
-  /** Lines of text that are added and removed: lines that remain are not stored again. */
+  /** True for a text that changes line by line: unchanged lines are not stored again. */
   readonly is_lines?: boolean;
   /** Reads the bytes from this offset on. It is never called for a folder. */
   read(from: number): AsyncIterable<Uint8Array>;

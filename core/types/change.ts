@@ -74,7 +74,7 @@ export interface ChangeError {
 /** A line of a file. */
 export interface SourcePosition {
   readonly file: string;
-  /** From 1. */
+  /** Number of the line, from 1. */
   readonly line: number;
   /** The text of the line, if the file can be read. */
   readonly text?: string;

@@ -52,7 +52,7 @@ export interface OptionState extends OptionValueState {
   readonly owner?: string | undefined;
   readonly type?: string | undefined;
   readonly describe?: string | undefined;
-  /** As JSON text. */
+  /** The default value as JSON text. */
   readonly default?: string | undefined;
   readonly values?: readonly string[] | undefined;
   readonly min?: number | undefined;
@@ -87,9 +87,9 @@ export interface ConfigFault {
   readonly message: string;
   /** The option, such as `http_ports` or `hosts.www.example.org.notes_folder`. */
   readonly path?: string | undefined;
-  /** From 1, in the text. */
+  /** Number of the line in the text, from 1. */
   readonly line?: number | undefined;
-  /** From 1. */
+  /** Number of the column, from 1. */
   readonly column?: number | undefined;
 }
 

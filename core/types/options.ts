@@ -107,7 +107,7 @@ export interface OptionGetters {
    * the server. Undefined if it is not set and has no default.
    */
   get_option<T = unknown>(name: string, fallback?: T): T | undefined;
-  /** Text. */
+  /** Returns an option whose value is a text. */
   get_option_string(name: string, fallback?: string): string | undefined;
   /**
    * Returns a number from `min` to `max`. A value outside prevents the start, like a wrong value of
@@ -124,11 +124,11 @@ export interface OptionGetters {
   get_option_size(name: string, fallback?: number | string, min?: number, max?: number): number | undefined;
   /** Returns one of `values`. */
   get_option_enum<T extends string>(name: string, values: readonly T[], fallback?: T): T | undefined;
-  /** A list of strings; a single value becomes a list. */
+  /** Returns a list of strings; a single value becomes a list. */
   get_option_array(name: string, fallback?: readonly string[]): string[] | undefined;
-  /** The same as a set. */
+  /** Returns a list of strings as a set; a single value becomes a set of one. */
   get_option_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
-  /** Returns the set of the server joined with the set of this host. */
+  /** Returns a set with the items of the server's value and of this host's value. */
   get_option_inherited_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
   /** Returns an object as it is written in the configuration. */
   get_option_object(name: string, fallback?: Record<string, unknown>): Record<string, unknown> | undefined;
@@ -244,12 +244,12 @@ export interface OptionValues {
   number: number;
   integer: number;
   boolean: boolean;
-  /** Seconds. */
+  /** A period of time in seconds. */
   period: number;
-  /** Bytes. */
+  /** A size in bytes. */
   size: number;
   url: string;
-  /** Absolute. */
+  /** An absolute path. */
   path: string;
   enum: string;
   strings: readonly string[];

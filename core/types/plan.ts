@@ -4,7 +4,7 @@
 export interface ConfigPlan {
   /** The config file; undefined if the server has none. */
   readonly config: string | undefined;
-  /** Nothing differs. */
+  /** True if nothing differs. */
   readonly isEmpty: boolean;
   readonly options: readonly OptionChange[];
   /** Permissions that modules get or lose. */

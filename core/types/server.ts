@@ -156,7 +156,7 @@ export interface ServerStatus {
 
 /** A worker process that serves in addition to the first process. */
 export interface ServerProcess {
-  /** From 2. */
+  /** Worker processes are numbered from 2. */
   readonly number: number;
   readonly pid: number;
   readonly connections: number;

@@ -18,8 +18,8 @@ export interface TokenRefusal {
 /** How a token may be presented. */
 export interface TokenForms {
   /**
-   * Also as the password of basic credentials. Browsers send those automatically, so allow it only
-   * where pages of other origins are refused.
+   * Whether the token may also be the password of basic credentials. Browsers send such credentials
+   * automatically, so allow it only where pages of other origins are refused.
    */
   readonly basic?: boolean;
   /**

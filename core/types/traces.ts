@@ -27,7 +27,7 @@ export interface RequestTrace {
  * `asyncEnd` when it has ended, and `error` before that for a command that failed.
  */
 export interface CommandTrace {
-  /** Its path in the table of commands: `pin/add`. */
+  /** Path of the command in the table of commands: `pin/add`. */
   readonly command: string;
   error: unknown;
 }

@@ -6,8 +6,9 @@ import { percentDecoded, withoutSecrets } from "./secret_text.ts";
 
 export type QueryMode = "none" | "redacted" | "full";
 
-/** Parts of names whose values are hidden, and names that are hidden only as a whole. */
+/** The value of a name that contains one of these texts is hidden. */
 const secretPart = /token|bearer|secret|passw|passphrase|apikey|signature|session|credential|authoriz|jwt|cookie/i;
+/** These are also parts of ordinary words, so only a whole word of a name counts. */
 const secretWord = /^(?:key|auth|code|sig|pin|otp|pwd|pass|sid|hmac)$/i;
 
 /** Returns a query string for the log; undefined if it must not be logged, or there is none. */

@@ -16,5 +16,5 @@ export function keepTickShape(): void {
   });
 }
 
-/** Returns the object; for tests. */
+/** Returns the retained object; for tests. */
 export const retainedTick = (): object | undefined => retained;

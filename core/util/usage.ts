@@ -55,7 +55,7 @@ const LOGGED = { burst: 50, perSecond: 0.1 };
  */
 export const runningNow = new Int32Array(new SharedArrayBuffer(4));
 
-/** The step for a failed request of a module. */
+/** Names the step in which a module failed, in the log of a failed request. */
 export const REQUEST_STEP = "handling a request";
 
 /** This module carries the requests of all others, so its own code counts as the host's. */
@@ -87,7 +87,7 @@ function numberOf(name: string): number {
 export class Usage {
   /** Number of requests that reached a handler. */
   requests = 0;
-  /** Number of those requests that failed by its fault. */
+  /** Number of these requests that failed because of the module. */
   failedRequests = 0;
   /** Number of other failures: of timers, hooks, unhandled promises. */
   faults = 0;
@@ -95,7 +95,7 @@ export class Usage {
   busy = 0;
   /** The part of `busy` in pieces of more than 50 ms each, which others notice. */
   blocked = 0;
-  /** Number of such pieces. */
+  /** Number of pieces of more than 50 ms. */
   longPieces = 0;
   /** Whether its instance is being unloaded. */
   isLeaving = false;

@@ -27,7 +27,7 @@ const BATCH = 64;
 type Socket = Connection["socket"];
 
 export interface Peer {
-  /** The user's number. */
+  /** Number of the user (uid) who runs the peer. */
   readonly user: number;
   /** Whether a process of this server has the other end open. */
   readonly isServer: boolean;

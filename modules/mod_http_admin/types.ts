@@ -22,9 +22,9 @@ export type ServerSeries =
   | "cpu"
   /** Share of the time in which the event loop was busy, 0 to 1. */
   | "event_loop"
-  /** Bytes. */
+  /** Memory of the process in bytes. */
   | "rss"
-  /** Bytes. */
+  /** Used heap of V8 in bytes. */
   | "heap"
   /** Open connections. */
   | "connections"
@@ -98,7 +98,7 @@ export interface FinishedRequest {
   readonly status: number;
   /** Size of the response body. */
   readonly bytes: number;
-  /** Milliseconds. */
+  /** Duration of the request in milliseconds. */
   readonly duration: number;
   /** Whether the client received everything. */
   readonly complete: boolean;

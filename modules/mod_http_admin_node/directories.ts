@@ -41,7 +41,7 @@ interface Child {
 export interface PageRequest {
   readonly sort: Sort;
   readonly isDown: boolean;
-  /** In lower case. */
+  /** The searched text in lower case. */
   readonly search: string;
   readonly offset: number;
   readonly limit: number;

@@ -14,7 +14,7 @@ const DAG_PB = 0x70;
 const RAW = 0x55;
 
 export interface ExploreRequest extends Page {
-  /** Seconds. */
+  /** Maximum seconds for the request. */
   readonly timeout: number;
   readonly isLocal: boolean;
   readonly signal: AbortSignal;
@@ -69,7 +69,7 @@ async function namesOf({ cid }: NodeModule, codec: number, hash: number) {
   return { codec: known[codec] ?? nameOf(codecs, codec), hash: nameOf(hashes, hash) };
 }
 
-/** A block that is not a UnixFS node has no such facts. */
+/** Resolves to the UnixFS properties of a block; empty if it is not a UnixFS node. */
 async function unixfsOf(node: NodeModule, cid: Cid): Promise<Pick<DagNode, "unixfs">> {
   if (cid.code !== DAG_PB) return {};
   const found = await node.files.stat(`/ipfs/${cid}`, { offline: true }).catch(() => undefined);

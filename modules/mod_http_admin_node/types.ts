@@ -256,9 +256,9 @@ export interface BitswapState {
   readonly duplicate_data: number;
   /** Number of blocks that wait to be announced. */
   readonly provide_queue: number;
-  /** Number of all blocks that it waits for. */
+  /** Number of blocks that the node waits for. */
   readonly wants: number;
-  /** At most 1,000 of these blocks. */
+  /** At most 1,000 of the blocks that the node waits for. */
   readonly wantlist: readonly string[];
   /** Number of connected peers that support bitswap. */
   readonly partners: number;

@@ -30,7 +30,7 @@ export const shared = true;
 export interface HttpApi {
   /** Addresses of the listeners in addition to the host's own ports. */
   readonly listening: Listening;
-  /** The front end at `/webui` of these addresses. */
+  /** The front end at `/webui`. */
   readonly webui: WebUi;
 }
 

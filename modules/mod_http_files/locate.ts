@@ -71,7 +71,10 @@ function rootOf(base: string, segments: readonly string[], stats: Stats): string
   return segments.length === 0 && !stats.isDirectory() ? dirname(base) : base;
 }
 
-/** Returns the same with resolved paths, for callers that compare paths. */
+/**
+ * Resolves the links in the paths of a found file, for callers that compare paths. Returns
+ * undefined if it is not in the root then.
+ */
 export async function withRealPaths(found: Found): Promise<Found | undefined> {
   const [path, root] = await Promise.all([realpath(found.path), realpath(found.root)]);
   return isWithin(root, path) ? { ...found, path, root } : undefined;

@@ -65,7 +65,7 @@ export function followConfig(config: Config, warn: (sentence: string) => void): 
   };
 }
 
-/** Milliseconds; `standard` is the default for a missing value. */
+/** Returns a configured time in milliseconds; `standard` is the default for a missing value. */
 type TimeOf = (key: "Gateway.RetrievalTimeout" | "Gateway.MaxRequestDuration", standard: string) => number;
 
 /** @throws NodeError for a text that is not a duration */

@@ -13,7 +13,7 @@ import { Refusal } from "./errors/refusal.ts";
  */
 const KIND = "trusts-own-origin";
 
-/** Returns a function that tells whether such an app is currently loaded. */
+/** Returns a function that tells whether an app with an item of this kind is currently loaded. */
 export function trustingApps(module: Module): () => boolean {
   let apps = 0;
   module.handle_items(

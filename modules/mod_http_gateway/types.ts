@@ -31,7 +31,8 @@ export interface HttpGateway {
    */
   serve_cid(path: GatewayPath, options?: ServeCidOptions): WildcardHandler;
   /**
-   * Returns the same as Koa middleware. It responds to GET and HEAD, and passes other methods on.
+   * Works as `serve_cid`, but returns Koa middleware. It responds to GET and HEAD, and passes other
+   * methods on.
    */
   koa(path: GatewayPath, options?: ServeCidOptions): MiddlewareFunction;
 }

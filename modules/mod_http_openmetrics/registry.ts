@@ -124,8 +124,8 @@ function warn(owner: Module, error: unknown): void {
 }
 
 /**
- * Returns names that both use with different meanings. In OpenMetrics a counter's name has no
- * `_total`.
+ * Returns the names of metrics that both providers declare, but differently. Compares counters
+ * without `_total`, which is not part of their name in OpenMetrics.
  */
 function clashes(own: MetricsProvider, other: MetricsProvider): string[] {
   const taken = new Map(Object.entries(other.metrics).map(([name, each]) => [family(name, each), { name, each }]));

@@ -5,7 +5,7 @@ export const statuses = ["queued", "pinning", "pinned", "failed"] as const;
 export type Status = (typeof statuses)[number];
 
 export interface PinRequest {
-  /** Its key in the store: `<user>/<id>`. */
+  /** Key of the request in the store: `<user>/<id>`. */
   readonly key: string;
   readonly id: string;
   readonly wish: Wish;

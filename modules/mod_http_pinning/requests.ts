@@ -23,7 +23,7 @@ export interface Page {
 const PREFIX = "modules/http_pinning/";
 const folder = "requests/";
 const openFolder = "open/";
-/** Sorts after every id with the same time. */
+/** In place of an id, sorts after all ids with the same time. */
 const afterIds = "~";
 const MAX_TIME_MS = 2 ** 48 - 1;
 

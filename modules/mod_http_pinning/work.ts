@@ -194,7 +194,7 @@ export class Work {
       }
     } catch (error) {
       if (left.aborted) return undefined;
-      // A later check continues with it.
+      // The failure is temporary: a later check continues with the request.
       if (retryAfter(error) !== undefined) throw error;
       if (late.signal.aborted) return `no data arrived for ${patience / 1000} seconds`;
       if ((error as Error).name !== "NodeError") log.error("pinning %s failed: %s", wish.cid, (error as Error).stack);
@@ -236,7 +236,8 @@ export class Work {
   async #remove(request: PinRequest): Promise<void> {
     const { node, requests } = this.#parts;
     const { key, wish, leaving } = request;
-    // The host that fetches it ends that first, and finishes the removal in its next check.
+    // If another host is fetching the content, that host ends the fetch and finishes the removal in
+    // its next check.
     if (!isFree(request, await this.#workers())) return;
     this.#waiting.delete(key);
     const task = this.#tasks.get(key);

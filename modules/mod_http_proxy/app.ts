@@ -10,7 +10,7 @@ const MIN_RETRY_AFTER = 1;
 /** The reason why no upstream is available. */
 export interface Unavailable {
   readonly reason: string;
-  /** Seconds. */
+  /** Seconds after which clients should retry. */
   readonly retryAfter: number;
 }
 

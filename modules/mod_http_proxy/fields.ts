@@ -35,8 +35,8 @@ export function requestFields(request: HttpRequest, deps: RequestFieldsDeps): st
     ...forwardedFields(request, family, prefix),
     "Via",
     viaOf(request),
-    // The server that responds may send trailers (RFC 9110, 10.1.4). Other words of this header
-    // concern one connection.
+    // Tells the upstream that it may send trailers (RFC 9110, 10.1.4). All other words of TE
+    // concern a single connection, so they are not forwarded.
     ...(takesTrailers ? ["TE", "trailers"] : []),
   ];
   const counts = countsHops(request);

@@ -11,7 +11,7 @@ import type { NodeOptions } from "./node/low_level_node.ts";
 import { openNode } from "./node/open.ts";
 import type { Repo } from "./storage/repo/repo.ts";
 
-// The node, its methods, what they take and give, and how they fail.
+// The node: its methods with their options and results, and its errors.
 
 export type * from "./api/index.ts";
 export { pendingOpens } from "./library/pending_opens.ts";
@@ -21,7 +21,7 @@ export { type NodeMetrics, nodeMetrics } from "./node/node_metrics.ts";
 export type { Identity, IdentityConfig } from "./storage/repo/identity.ts";
 export { type FailureCode, failure, NodeError, retryAfter } from "./util/errors.ts";
 
-// Words for answers, and the numbers and names that the RPC API has for things.
+// Helpers that write results as the RPC API does: texts, numbers and names.
 
 export { compareNames } from "./formats/dag_pb/dag_pb.ts";
 export { type DagPbLink, type DagPbNode, encodeDagPb } from "./formats/dag_pb/pb_object.ts";
@@ -30,8 +30,7 @@ export { eventTypes as routingEventTypes } from "./network/kad/events.ts";
 export { isAgentVersion } from "./util/agent_version.ts";
 export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 
-// Repos, before there is a node: looked for, described, made, copied from one kind of store to
-// another.
+// Repos that no node has open: finds, inspects, makes and migrates them.
 
 export { inspectRepo, type RepoInspection } from "./library/inspect_repo.ts";
 export type { StoreInspection } from "./library/inspect_store.ts";
@@ -57,7 +56,7 @@ export { isProfile, profiles } from "./storage/repo/profiles.ts";
 export { halfCopied, isRepo } from "./storage/repo/repo.ts";
 export type { ConfigPath } from "./storage/repo/schema.ts";
 
-// For whoever works with `lowLevel`.
+// For programs that use `lowLevel`.
 
 export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";

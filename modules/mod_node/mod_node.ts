@@ -41,7 +41,7 @@ type OwnModule = Module<typeof options>;
  * it, and loads it once it is open.
  */
 const SHARE_OF_LOADING = 0.5;
-/** Other changes of the host wait meanwhile. */
+/** Maximum milliseconds for later attempts, because other changes of the host wait meanwhile. */
 const MAX_LATER_MS = 5000;
 
 /**
@@ -174,7 +174,8 @@ function profileOf(module: OwnModule): string | undefined {
 }
 
 /**
- * Unless it is patient, it leaves the server enough of its time for loading.
+ * Opens the node for sharing. Unless `isPatient` is set, waits for only a part of `load_timeout`,
+ * so that the server can continue to load.
  *
  * @throws Error with the repo folder in its message, which the node's own errors may lack
  */
@@ -197,8 +198,8 @@ async function openShared(module: OwnModule, settings: NodeSettings, isPatient: 
     const locked = error instanceof NodeError && error.code === "REPO_LOCKED";
     const reason = locked ? await lockedBy(settings) : (error as Error).message;
     const failed = new Error(`the repo ${settings.repo} does not open: ${reason}`, { cause: error });
-    // A shared store is away, or has much that this host lacks: the module is loaded again until it
-    // is there.
+    // If a shared store cannot be reached, or this host still has to read much of its log, the host
+    // tries to load the module again later.
     throw Object.assign(failed, { retry_after: retryAfter(error) });
   }
 }
@@ -208,7 +209,7 @@ async function lockedBy({ repo, data }: NodeSettings): Promise<string> {
   const holders = await Promise.all([repo, ...(data === undefined ? [] : [data])].map(lockHolder));
   const holder = holders.find((found) => found !== undefined);
   const file = join(repo, "api");
-  // A pipe would be waited for.
+  // Opening a pipe would block.
   const isFile = await stat(file).then(
     (found) => found.isFile(),
     () => false,

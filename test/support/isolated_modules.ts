@@ -37,8 +37,8 @@ export function registerInWorker(setup: Setup): boolean {
 }
 
 /**
- * Returns where the setup is that the caller's caller is declaring. Undefined if modules are not
- * isolated.
+ * Returns which setup is being declared: the test file that called the caller of this function, and
+ * the number of its earlier setups. Undefined if modules are not isolated.
  */
 export function setupSource(): SetupSource | undefined {
   if (isolatedTransports === undefined) return undefined;

@@ -24,7 +24,7 @@ export const nodeLauncher = ours("modules/mod_http_api/cli/launch_node.mjs");
 export const serverFlags: readonly string[] = ["--conditions=source", "--disable-sigusr1", ...heapFlags];
 
 /**
- * Arguments for Node that start such a program. Without the flag, the launcher of a server would
+ * Arguments for Node that run the launcher `file`. Without the flag, the launcher of a server would
  * start Node a second time. `unit/core/cli/launch.test.ts` shows that a launcher adds the flag
  * itself.
  */

@@ -18,6 +18,6 @@ export const inNamespace: readonly [program: string, ...string[]] = [
 
 const [program, ...before] = inNamespace;
 
-/** The reason to skip tests that need such a namespace. */
+/** The reason to skip tests that need a namespace of process ids, or false if they can run. */
 export const withoutNamespaces: string | false =
   spawnSync(program, [...before, "true"]).status !== 0 && "this system cannot make a namespace of process ids";

@@ -12,5 +12,6 @@ function giveUp() {
   process.exit(1);
 }
 
-// The runner itself loads this file, too, and takes as long as all processes together.
+// The runner loads this file, too, but has no limit: it runs as long as all test processes
+// together.
 if (process.env.NODE_TEST_CONTEXT !== undefined) setTimeout(giveUp, limit * 1000).unref();

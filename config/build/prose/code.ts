@@ -87,8 +87,8 @@ function isTupleGolf(file: ts.SourceFile, left: ts.Node, right: ts.Node | undefi
 }
 
 /**
- * A target without a default, a rest or a hole: with one of these a list says more than two
- * assignments would.
+ * Whether a target has no default, and is neither a rest nor a hole. A list with one of these says
+ * more than two assignments would.
  */
 function isPlain(target: ts.Node): boolean {
   return ts.isBindingElement(target)

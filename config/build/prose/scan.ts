@@ -82,7 +82,10 @@ export function scan(source: string): Scan {
   return { comments, identifiers, exportedTypes };
 }
 
-/** Follows the braces of template expressions: behind the last one, the template goes on. */
+/**
+ * Counts the braces of template expressions: after the last one, the text of the template
+ * continues.
+ */
 function scanTemplate(kind: ts.SyntaxKind, openBraces: number[]): ts.SyntaxKind {
   const innermost = openBraces.length - 1;
   if (kind === SyntaxKind.TemplateHead) openBraces.push(0);
@@ -104,7 +107,7 @@ const isComment = (kind: ts.SyntaxKind): boolean =>
 const isSlash = (kind: ts.SyntaxKind): boolean =>
   kind === SyntaxKind.SlashToken || kind === SyntaxKind.SlashEqualsToken;
 
-/** Words such as `type` and `of` are names wherever they are no keywords. */
+/** Words such as `type` and `of` are names where they are not used as keywords. */
 const isName = (kind: ts.SyntaxKind): boolean =>
   kind === SyntaxKind.Identifier ||
   kind === SyntaxKind.PrivateIdentifier ||

@@ -30,7 +30,7 @@ export interface Checked {
   readonly failed: readonly { readonly name: string; readonly host: string; readonly note: string }[];
 }
 
-/** Checks that no loaded module has failed. @throws {Error} names the first that has */
+/** Checks that no module of `loaded` has failed. @throws {Error} names the first one that has */
 export function assertNoneLost(failed: Checked["failed"], loaded: ReadonlySet<string>): void {
   const lost = failed.find(({ name }) => loaded.has(name));
   if (lost !== undefined) throw new Error(`the module ${lost.name} does not load there: ${lost.note}`);

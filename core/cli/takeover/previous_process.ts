@@ -102,7 +102,7 @@ export class PreviousProcess {
     try {
       this.#host?.connect(connection.service, socket);
     } catch {
-      // The configuration no longer has such a service.
+      // The configuration no longer has this service.
       socket.destroy();
     }
   }

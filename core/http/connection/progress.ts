@@ -20,7 +20,7 @@ export interface Flow {
 /** A flow in the watch. */
 export interface Watched {
   readonly flow: Flow;
-  /** Its slot in the watch; undefined after the flow was removed. */
+  /** The slot of the flow in the watch; undefined after it was removed. */
   slot: number | undefined;
   since: number;
   moved: number;

@@ -19,7 +19,7 @@ const MAX_BEGUN = 32;
  * cancels requests it does not need has fewer.
  */
 const MAX_WAITING = 256;
-/** The same limit while many streams are being reset. */
+/** The limit that replaces `MAX_WAITING` while many streams are being reset. */
 const MAX_WAITING_BUSY = 32;
 /**
  * Number of recent resets, over all sessions, above which `MAX_WAITING_BUSY` applies. Only streams

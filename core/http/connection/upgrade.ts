@@ -84,7 +84,10 @@ export class Handover {
     socket.on("drain", this.#drained).on("data", this.#early).on("end", this.#left);
   }
 
-  /** Gives away the connection, with the bytes that the client has already sent. */
+  /**
+   * Returns the connection, which then belongs to the caller, and the bytes that the client has
+   * already sent.
+   */
   take(): { socket: Socket; head: Buffer } {
     const socket = this.#socket;
     socket.off("drain", this.#drained).off("data", this.#early).off("end", this.#left).pause();

@@ -31,7 +31,10 @@ interface Fault {
   readonly remedy: string;
 }
 
-/** By tag: naming the classes themselves would load them, and all of `fetch` with them. */
+/**
+ * Values that other frameworks return, by the tag of their class. A reference to the classes
+ * themselves would load them, and all of `fetch` with them.
+ */
 const foreigners: Readonly<Record<string, Fault | undefined>> = {
   Response: {
     what: "a Response of fetch",

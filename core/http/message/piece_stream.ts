@@ -17,7 +17,10 @@ export class PieceStream extends Readable {
     this.#source = source;
   }
 
-  /** Gives away the original body; undefined when this stream is being read. */
+  /**
+   * Returns the original body, which then belongs to the caller; undefined when somebody reads this
+   * stream.
+   */
   untouched(): AsyncIterable<unknown> | undefined {
     if (this.#iterator !== undefined || this.destroyed) return undefined;
     this.#isTaken = true;

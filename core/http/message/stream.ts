@@ -125,8 +125,8 @@ export async function pump(
 }
 
 /**
- * Returns a function that gives pieces back to a pooled body, which reuses their memory; undefined
- * for any other body.
+ * Returns a function that releases pieces of a pooled body, so that the body can reuse their
+ * memory; undefined for any other body.
  */
 function takerOf(source: AsyncIterable<unknown>): ((piece: string | Uint8Array) => void) | undefined {
   if (!("release" in source) || typeof source.release !== "function") return undefined;

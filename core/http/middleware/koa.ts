@@ -79,8 +79,8 @@ export function hostApplication(): Koa {
 }
 
 /**
- * Gives a context of another application its event, and the host's knowledge of the client. Works
- * with any version of Koa.
+ * Connects a context of another application with its event, and makes it report the client as the
+ * host knows it. Works with any version of Koa.
  */
 export function adoptContext(context: Context, event: HttpEvent): void {
   bindContext(context, event);

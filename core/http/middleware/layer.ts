@@ -56,8 +56,8 @@ export class MiddlewareLayer {
   readonly order: number;
   readonly apps: ReadonlySet<string> | undefined;
   /**
-   * Its rank among layers of the same order: the order of loading, unless the configuration sets
-   * it.
+   * Rank of this layer among layers with the same `order`: the order of loading, unless the
+   * configuration sets it.
    */
   readonly sequence: number;
   readonly #usage: Usage;
@@ -173,7 +173,10 @@ export interface Chain {
   run(context: Context, next: () => Promise<unknown>): Promise<unknown>;
 }
 
-/** Sorts layers, the outermost first; layers of the same order by their loading. */
+/**
+ * Sorts layers, the outermost first. Layers with the same `order` keep the order in which they were
+ * loaded.
+ */
 export function inOrder(layers: readonly MiddlewareLayer[]): MiddlewareLayer[] {
   return layers.toSorted((a, b) => a.order - b.order || a.sequence - b.sequence);
 }

@@ -6,7 +6,7 @@ export interface AppPath {
   readonly module: string;
   /** "*" for every host. */
   readonly host: string;
-  /** Its shortest path; a path that a browser can open is preferred. */
+  /** The shortest path of the app; a path that a browser can open is preferred. */
   readonly path: string;
   /** Whether a browser can open the path. */
   readonly isPage: boolean;

@@ -77,8 +77,8 @@ export class AppMount implements Mount {
   }
 
   /**
-   * Adds this mount to `list` while it has requests, and removes it from the list before.
-   * Undefined: it is in no list.
+   * Adds this mount to `list` while it has requests, and removes it from its previous list. With
+   * undefined, it is in no list.
    */
   listIn(list: Set<AppMount> | undefined): void {
     this.#list?.delete(this);

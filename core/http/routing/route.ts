@@ -36,7 +36,7 @@ export interface MountSettings {
 
 /** A mounted app, as its routes see it. */
 export interface Mount extends MountSettings {
-  /** Its number in the order of loading. */
+  /** Number of the app in the order of loading. */
   readonly sequence: number;
   /** Whether its module is being unloaded. Requests that began before skip it. */
   readonly retired: boolean;
@@ -73,7 +73,7 @@ export interface Route extends RouteInfo {
   readonly handler: Handler | Exclude<HandlerResult, undefined>;
   /** Path as matched: base and key, without the star. */
   readonly prefix: string;
-  /** Its position among the routes of the app. */
+  /** Position of the route among the routes of its app. */
   readonly order: number;
 }
 

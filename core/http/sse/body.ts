@@ -13,7 +13,7 @@ interface Batch {
 /** Small events are joined into batches of up to this size, so that the queue stays short. */
 const MAX_BATCH_BYTES = 16 * 1024;
 
-/** Milliseconds; Node fires timers with a longer delay at once. */
+/** Longest delay of a timer in milliseconds; Node fires timers with a longer one at once. */
 const MAX_DELAY = 2 ** 31 - 1;
 
 /**

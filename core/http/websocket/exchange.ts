@@ -104,7 +104,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
       forget();
       this.over();
     });
-    // Its module began to unload before the handler accepted.
+    // The module of the app may have begun to unload before the handler accepted the websocket.
     if (mount.retired) this.retire();
     return connection;
   }

@@ -36,7 +36,7 @@ export class WebsocketScheduler {
     return false;
   }
 
-  /** The same check for one of many messages. It looks at the clock only now and then. */
+  /** Like `isSpent`, for each of many messages: it looks at the clock only now and then. */
   isSpentAtMessage(): boolean {
     if (this.#since !== undefined && ++this.#messages % MESSAGES_A_LOOK !== 0) return this.#isSpent;
     return this.isSpent();

@@ -61,7 +61,7 @@ export function renewalId(certificate: string): string | undefined {
   if (signer === undefined) return undefined;
   let serial = parsed.serialNumber;
   if (serial.length % 2 === 1) serial = `0${serial}`;
-  // In the certificate, the first bit of these bytes is a sign.
+  // A serial number in a certificate is signed, so a zero byte precedes a first bit of 1.
   if (Number.parseInt(serial.slice(0, 2), 16) >= 0x80) serial = `00${serial}`;
   const text = (hex: string) => Buffer.from(hex, "hex").toString("base64url");
   return `${text(signer)}.${text(serial)}`;

@@ -54,7 +54,7 @@ export function signedHeaders(request: SignedRequest, { keyId, secret }: Credent
 
 const hmac = (key: string | Buffer, text: string): Buffer => createHmac("sha256", key).update(text).digest();
 
-/** RFC 3986: everything but unreserved characters. */
+/** Percent-encodes everything except the unreserved characters of RFC 3986. */
 export const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (found) => `%${found.charCodeAt(0).toString(16).toUpperCase()}`);
 

@@ -7,7 +7,8 @@ import { crc32 } from "node:zlib";
 /** Bytes in a piece. */
 export const PIECE_BYTES = 4 * 1024 * 1024;
 /**
- * In text, about one of this many lines ends a piece, and a piece has at least `MIN_LINES_BYTES`.
+ * Each line of text ends a piece with a probability of one in this many. A piece has at least
+ * `MIN_LINES_BYTES`.
  */
 const LINES_PER_CUT = 512;
 const MIN_LINES_BYTES = 16 * 1024;

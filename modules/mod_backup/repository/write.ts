@@ -110,7 +110,7 @@ interface Source {
   readonly file: BackupFile;
   /** Name of the folder in the snapshot. */
   readonly folder: string;
-  /** The same file in the previous snapshot. */
+  /** The entry of this file in the previous snapshot. */
   readonly before: Entry | undefined;
 }
 

@@ -6,9 +6,9 @@ export interface ProcessMetrics {
   readonly cpu: number;
   /** Share of the time in which the event loop was busy, from 0 to 1. */
   readonly event_loop: number;
-  /** Bytes. */
+  /** Memory of the process in bytes. */
   readonly rss: number;
-  /** Bytes. */
+  /** Used heap of V8 in bytes. */
   readonly heap: number;
 }
 

@@ -68,6 +68,6 @@ function wordsOf(command: string | undefined): string[] | undefined {
   try {
     const words: unknown = JSON.parse(command);
     if (Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === "string")) return words;
-  } catch {} // The same reason holds.
+  } catch {} // Text that is not JSON gets the same error as other wrong values.
   throw new AdminError("invalid", "The field command must be a JSON list of strings, the executable first");
 }

@@ -64,7 +64,8 @@ export const commands = {
     returns: value(map("any")),
     run({ node, options, level, reportPendingKeys }) {
       reportPendingKeys(node.config.waiting());
-      // Like all options of `config`, this one also applies here. The other options have no effect.
+      // The options of `config` are also options of the commands below it. Only this one has an
+      // effect here.
       const { "expand-auto": expandAuto } = options as { readonly "expand-auto"?: boolean };
       return node.config.getAll({ rules: level.configRules, expandAuto });
     },

@@ -261,7 +261,8 @@ function inTwoColumns(all: readonly Section[]): string {
 }
 
 /**
- * Returns cells separated by tabs: the label, the value, and what follows the comma of the value.
+ * Returns a line as cells separated by tabs: the label and the value, which is split after its
+ * first comma.
  */
 const cellsOf = ({ label, value }: Line, indent: string): string =>
   indent + (value === undefined ? label : `${label}:\t${value.replace(", ", ",\t")}`);

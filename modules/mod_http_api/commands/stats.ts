@@ -42,7 +42,7 @@ const shownBucket = ({ lastRefresh, peers }: StatsDhtBucket) => ({
   Peers: orNull(peers.map(shownPeer)),
 });
 
-/** Formats the time since then, rounded to seconds. */
+/** Formats the time that has passed since a date, rounded to seconds. */
 function since(text: string): string {
   if (text === "") return "never";
   return `${formatDuration(Math.round((Date.now() - Date.parse(text)) / 1000) * 1000)} ago`;

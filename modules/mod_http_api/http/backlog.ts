@@ -12,7 +12,7 @@ export interface BacklogLimits {
 }
 
 const MAX_MEMORY_BYTES = 64 * 1024;
-/** This is enough for the response lines of about ten million blocks. */
+/** Default of `maxFile`: enough for the response lines of about ten million blocks. */
 const MAX_FILE_BYTES = 1024 * 1024 * 1024;
 
 let counter = 0;

@@ -10,14 +10,17 @@ import type { MfsNeed, RpcNeed } from "../scopes.ts";
 /** Any token that opens a command also opens this one, because clients call it first. */
 const openToAll: ReadonlySet<string> = new Set(["version"]);
 
-/** With `paths`, the paths of the call decide; they are known once it is parsed. */
+/**
+ * Whether a token opens a command. `paths`: that depends on the paths of the call, which are known
+ * after parsing.
+ */
 export type ScopeDecision = "open" | "paths" | { readonly lacks: RpcNeed };
 
-/** Needs a scope for at least one command of the RPC. */
+/** A token needs a scope for at least one command of the RPC. */
 export const anyCommand: RpcNeed = { kind: "rpc" };
 const anyPath: MfsNeed = { kind: "mfs" };
 
-/** Returns whether a token opens some command: all of them, or those on a directory. */
+/** Returns whether a token opens any command, at least for some paths of the MFS. */
 export const opensCommands = (token: PresentedToken) => token.allows(anyCommand) || token.allows(anyPath);
 
 /** Returns whether a token opens a command. */

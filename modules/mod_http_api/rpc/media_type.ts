@@ -1,7 +1,7 @@
 /** Parses media types with parameters, as strictly as Go's mime package. */
 
 export interface MediaType {
-  /** In lower case; "" if there is none. */
+  /** The media type in lower case, without parameters; "" if there is none. */
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
   /** Go's message if the text is invalid. `type` is still set if only a parameter is malformed. */

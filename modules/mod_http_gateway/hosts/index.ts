@@ -44,7 +44,10 @@ export function hostClaims(
     }));
   }
 
-  /** Uses `otherwise` if the host has no link. */
+  /**
+   * Returns a handler for a host whose DNSLink makes it a website; returns `otherwise` if it has no
+   * DNSLink.
+   */
   function linked(host: RequestedHost, deserialized: boolean | undefined, otherwise: Handler | undefined) {
     const chosen = (has: boolean) => (has ? website(host, deserialized) : otherwise);
     const found = links.has(host.name);

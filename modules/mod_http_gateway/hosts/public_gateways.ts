@@ -67,7 +67,7 @@ export class PublicGateways {
 
   /** Returns the gateway that contains this host as a subdomain. */
   below({ name, written, port }: RequestedHost): SubdomainHost | undefined {
-    // A quick test: most hosts do not contain such a label.
+    // A quick test: most hosts contain no label `ipfs` or `ipns`.
     if (!/\.ip[fn]s\./.test(name)) return undefined;
     const labels = name.split(".");
     for (let at = labels.length - 1; at > 1; at -= 1) {

@@ -8,7 +8,10 @@ import { Refusal } from "../errors/refusal.ts";
 import type { Format } from "./format.ts";
 import { keyOf } from "./path.ts";
 
-/** Refuses other responses, for gateways that only serve these. @throws {Refusal} 406 */
+/**
+ * Refuses a request for a response that a client cannot verify, at gateways without other
+ * responses. @throws {Refusal} 406
+ */
 export function requireTrustless({ namespace, root, segments }: ContentTarget, format: Format | undefined): void {
   if (namespace === "ipfs" && (format === "car" || (format === "raw" && segments.length === 0))) return;
   if (namespace === "ipns" && format === "ipns-record" && keyOf(root) !== undefined) return;

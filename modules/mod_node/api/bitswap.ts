@@ -32,7 +32,7 @@ export interface BitswapLedgerResult {
   readonly peer: PeerId;
   /** The debt ratio: bytes sent divided by bytes received (plus one). */
   readonly value: number;
-  /** Bytes. */
+  /** Bytes sent to the peer; `recv`: bytes received from it. */
   readonly sent: bigint;
   readonly recv: bigint;
   /** Number of blocks exchanged, in both directions. */

@@ -115,7 +115,7 @@ export interface DagImportResult {
     readonly cid: CID;
     /** Why the root could not be pinned; empty if it was. */
     readonly pinErrorMsg: string;
-    /** The error that has this text. */
+    /** The error with the text `pinErrorMsg`; undefined if the root was pinned. */
     readonly pinError: NodeError | undefined;
   };
 }

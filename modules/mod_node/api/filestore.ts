@@ -30,7 +30,7 @@ export interface FilestoreObject {
   readonly key: CID | undefined;
   /** Path below the root of the filestore, or a URL; empty if the block is not in the filestore. */
   readonly filePath: string;
-  /** Bytes. */
+  /** Offset of the block in the file, and its size, in bytes. */
   readonly offset: number;
   readonly size: number;
 }

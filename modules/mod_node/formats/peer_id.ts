@@ -17,7 +17,7 @@ export function parsePeerId(text: string): PeerId {
     if (cid.code !== libp2pKey) throw failure("CID_NOT_A_PEER_ID", { codec: codecName(cid.code) });
     return peerIdFromMultihash(cid.multihash);
   } catch (error) {
-    // Its message is reported without a prefix.
+    // The message of this failure has no prefix.
     if (NodeError.is(error) && error.code === "CID_NOT_A_PEER_ID") throw error;
     const { message, details } = error as NodeError;
     throw failure("INVALID_PEER_ID", { reason: message, later: details?.later ?? message }, error);

@@ -1,4 +1,4 @@
-/** Takes a snapshot of a repo for a backup while the node goes on. */
+/** Takes a snapshot of a repo for a backup while the node keeps running. */
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
@@ -43,8 +43,8 @@ export async function snapshotRepo(
   if (blocks.takeSnapshot === undefined) throw failure("NOT_SUPPORTED", { reason: "its blocks are not in files" });
   // Waits until earlier writes are committed, so that the listing contains them.
   await metadata.transaction(() => undefined);
-  // Nothing is awaited between the two, so both are of the same moment: a listing has its snapshot
-  // from its first entry on.
+  // Nothing is awaited between these calls, so that metadata and blocks are of the same moment: a
+  // listing shows the state at which its first entry is requested.
   const entries = metadata.range()[Symbol.asyncIterator]();
   const first = entries.next();
   const taking = blocks.takeSnapshot();

@@ -135,7 +135,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
       () => bitswap.stop(),
       () => p2p.stop(),
     ];
-    // If one of them throws, the others are stopped nevertheless.
+    // If one function throws, all others are called nevertheless.
     await settledWithin(STOP_TIMEOUT_MS, Promise.allSettled(stops.map(async (stop) => stop())));
     await swarm.stop();
   });

@@ -83,7 +83,7 @@ export const nodeMetrics = {
   modhost_node_provides_total: { kind: "counter", help: "Blocks announced to the routing system." },
   modhost_node_provide_queue: { kind: "gauge", help: "Blocks that are queued to be announced." },
   modhost_node_provide_keys: { kind: "gauge", help: "Blocks that are announced regularly by region." },
-  modhost_node_provide_regions: { kind: "gauge", help: "Regions of the key space that contain such blocks." },
+  modhost_node_provide_regions: { kind: "gauge", help: "Regions of the key space that contain blocks to announce." },
   modhost_node_provide_behind_seconds: {
     kind: "gauge",
     unit: "seconds",

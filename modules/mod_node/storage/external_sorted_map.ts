@@ -163,7 +163,7 @@ export class ExternalSortedMap<T> {
     this.#isFull = true;
     if (unwritten !== undefined && this.#flushing === unwritten) {
       for (const [list, values] of unwritten) {
-        // Values that were set in the meantime are newer.
+        // Values that were set during the failed write are newer, so they take precedence.
         this.#inMemory.set(list, new Map([...values, ...(this.#inMemory.get(list) ?? [])]));
         this.#count += values.size;
       }

@@ -110,8 +110,8 @@ export function reworded(error: NodeError, message: string, cause: unknown = err
 }
 
 /**
- * Seconds after which a call may be tried again, where it failed with the kind `unavailable`, or
- * for such a failure; undefined for all else.
+ * Returns the seconds after which a call may be tried again, if its failure or a cause of it is of
+ * the kind `unavailable`; otherwise undefined.
  */
 export function retryAfter(thrown: unknown): number | undefined {
   for (let error = thrown; NodeError.is(error); error = error.cause) {

@@ -36,7 +36,10 @@ export interface GatewayWork {
   readonly unit?: { readonly name: string; of(scale: GatewayScale): number };
   /** Returns the request with the number `at`. */
   get(target: RequestTarget, at: number): Get;
-  /** The same request for the file server, or undefined if it has nothing like it. */
+  /**
+   * Returns an equivalent request for the file server; undefined if that server has nothing
+   * equivalent.
+   */
   readonly plain?: (target: RequestTarget, at: number) => Get;
 }
 

@@ -48,7 +48,10 @@ class NodePeer implements Peer {
     this.address = address;
   }
 
-  /** `flags` name the program. `cwd` is the folder with its packages. */
+  /**
+   * Starts a program of Node.js as a peer. `flags` are the arguments of Node.js, with the path or
+   * the source of the program. `cwd` is the folder with the packages of the program.
+   */
   static async start(flags: readonly string[], folder: string, cwd?: string): Promise<NodePeer> {
     await mkdir(folder);
     const child = spawn(process.execPath, flags, {

@@ -22,7 +22,7 @@ function whole(upload: Upload): Uint8Array {
 export interface Received {
   /** Bytes of the response, including head and framing. */
   readonly bytes: number;
-  /** The last few hundred bytes. */
+  /** Text of the last few hundred bytes. */
   readonly tail: string;
 }
 

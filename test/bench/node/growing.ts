@@ -141,7 +141,7 @@ export const growing: readonly Growing[] = [
     unit: "MiB",
     repeats: true,
     async prepare(url, amount, calls) {
-      // In whole blocks of 64 KiB.
+      // Rounds the amount to whole blocks of 64 KiB.
       const bytes = Math.round(amount * 16) * (mebibyte / 16);
       const uploads = Array.from({ length: calls }, () => archive(bytes, fresh(), mebibyte / 16));
       return (call) => exchange(url, `${api}/dag/import`, uploads[call]);

@@ -26,7 +26,9 @@ export interface NewHost {
   /** Seconds of CPU time until then. */
   readonly cpu: number;
   readonly requests: number;
-  /** The same when the whole index is on its disk. */
+  /**
+   * Seconds to the first response, and of CPU time, when the whole index is on its disk already.
+   */
   readonly whole: number;
   readonly wholeCpu: number;
   /** Peak memory in bytes. */

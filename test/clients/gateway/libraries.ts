@@ -19,7 +19,7 @@ export interface GatewayLibraries {
   ipns(helia: Helia): { publish(key: string, value: CID): Promise<{ readonly publicKey: { toCID(): CID } }> };
   delegatedRoutingV1HttpApiClient(init: { url: string }): (components: { logger: unknown }) => RoutingClient;
   defaultLogger(): unknown;
-  /** Their own class: they accept no other. */
+  /** The class CID of the libraries: they accept no other. */
   readonly CID: typeof CID;
   readonly base36: typeof base36;
 }
@@ -33,7 +33,10 @@ export interface Helia {
 interface HttpOptions {
   readonly delegatedRouters: readonly string[];
   readonly recursiveGateways: readonly string[];
-  /** Without it, they accept only HTTPS and public addresses. */
+  /**
+   * Whether to accept HTTP. Without this and `allowLocal`, the libraries accept only HTTPS and
+   * public addresses.
+   */
   readonly allowInsecure: boolean;
   readonly allowLocal: boolean;
 }

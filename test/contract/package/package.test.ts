@@ -304,7 +304,7 @@ describe("an installed package", () => {
     daemon.kill("SIGKILL");
     await daemon.ended;
     assert.equal(await said("cat", cid), "packed");
-    // Packages that are bundled, and packages that are installed.
+    // The command lists bundled packages as well as installed ones.
     const packages = (await said("version", "deps")).split("\n").map((line) => line.replace(/^(.+)@.*$/, "$1"));
     assert.deepEqual(
       ["modhost", "koa", "lmdb", "fastify"].map((name) => packages.includes(name)),
@@ -317,7 +317,7 @@ describe("an installed package", () => {
     assert.ok(started.apps.some(({ module }) => module === "http_pinning"));
     kill("SIGTERM");
     assert.equal((await ended).code, 0);
-    // A process of its own, which starts when something is mounted.
+    // The process that serves a mount runs a file of its own.
     assert.ok(existsSync(inPackage("dist/modules/mod_node/mount/mount_child.js")));
   });
 

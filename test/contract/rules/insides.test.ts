@@ -23,6 +23,8 @@ const exceptions: Readonly<Record<string, string>> = {
   "core/http/middleware/classic_messages.ts": "a message of the host's own, made as a stream",
   "core/http/middleware/middleware.ts": "a message of the host's own, made as a stream",
   "core/http/message/multipart/parser.ts": "a parser that extends formidable's, which is a stream",
+  "core/isolation/network/carried_socket.ts":
+    "a socket that code in a sandbox has made, given the functions of a stream that the host carries",
   "core/isolation/output.ts": "streams of a worker, which it writes to in larger pieces",
   "modules/mod_node/api/candidates.ts": "recognizes streams of other packages by their members",
   "modules/mod_node/network/kad/record_store.ts": "extends a class of the library, which declares it for that",

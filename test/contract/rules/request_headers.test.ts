@@ -12,8 +12,8 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 /**
- * Path prefixes of files that may read the table or another property of that name, each with the
- * reason.
+ * Beginnings of the paths of files that may read a property `headers`, each with the reason:
+ * because they make the table, or because the property is another one.
  */
 const exceptions: Readonly<Record<string, string>> = {
   "core/types/": "declares the table for authors",

@@ -33,7 +33,7 @@ for await (const { type, data } of events) {
     else if (failed) outcome.failed += 1;
     else outcome.passed += 1;
   }
-  // A suite that fails because of its tests adds nothing.
+  // A suite that fails only because of its tests is not listed, because the tests are.
   if (failed && data.details.error.failureType !== "subtestsFailed")
     problems.push(`${data.name}: ${firstLine(data.details.error)}`);
 }

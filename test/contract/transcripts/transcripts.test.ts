@@ -30,7 +30,7 @@ describe("recorded conversations with the reference", () => {
   test("have no explanations for steps that do not exist", () => assert.deepEqual(stale, []));
 });
 
-/** The same for level 0.43. */
+/** Scenarios of level 0.43 that are played on every run. */
 const shortLater = "^level-0\\.43-(blocks|cid|dag|gone|keys|multibase|reading|wire)/";
 
 test("conversations with Kubo 0.43 get the recorded responses at that level, except for listed ones", async () => {

@@ -20,7 +20,7 @@ export interface NamespaceResult {
 
 /** Nodes that are started at the same time. */
 const rivals = 2;
-/** Adds to each of them in a cycle. */
+/** Number of files that are added to each node in a cycle. */
 const adds = 10;
 
 const start = (folder: string) => RpcServer.start({ folder, env: apiOffline, within: inNamespace });

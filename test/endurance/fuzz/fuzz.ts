@@ -232,8 +232,8 @@ async function untilNotReset<T>(attempt: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Returns whether the connection was reset or ended. A request of HTTP/2 is cancelled then, or the
- * reset is its cause.
+ * Returns whether an error says that the connection was reset or ended. HTTP/2 reports that as a
+ * cancelled request, or as an error with the reset as its `cause`.
  */
 function isReset(error: unknown): boolean {
   const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown };

@@ -15,8 +15,8 @@ interface Change {
   readonly way: HistoryValue;
   readonly begin: number;
   /**
-   * Infinity during the change, and forever if its response never arrived: it may have happened or
-   * not.
+   * Time of the response. Infinity until the response arrives: until then, nobody knows whether the
+   * change has happened.
    */
   end: number;
   /** The response was that there was nothing to change. */
@@ -107,7 +107,7 @@ export class History {
     });
   }
 
-  /** Declares that no change is pending: items have the values that were found. */
+  /** Call it when no change is running: from now on, each item has the value in `found`. */
   settle(found: ReadonlyMap<string, string>): void {
     const at = this.#tick();
     for (const item of new Set([...this.#items.keys(), ...found.keys()])) {

@@ -7,7 +7,7 @@ import type { Pace } from "./pace.ts";
 /** A host that may have ended: then its calls reject. */
 export interface Host {
   readonly name: string;
-  /** The name under which it publishes. */
+  /** The IPNS name that the host publishes. */
   readonly id: string;
   readonly server: RpcServer;
 }

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 export interface RefusedWith {
   readonly status: number;
   readonly code: string;
-  /** Seconds. */
+  /** Seconds of the header Retry-After. */
   readonly retryAfter?: number;
 }
 

@@ -15,7 +15,7 @@ export async function storeSettings(store: string | undefined): Promise<SharedSt
   return (await sharedStore()).settings;
 }
 
-/** Returns environment variables that start a server with such a store. */
+/** Returns environment variables that make a server use a store of the kind `store`. */
 export async function storeEnvironment(store: string | undefined): Promise<NodeJS.ProcessEnv> {
   const settings = await storeSettings(store);
   return settings === undefined ? {} : { MODHOST_NODE_STORE: JSON.stringify(settings) };

@@ -185,7 +185,8 @@ describe("the host, path and origin of a websocket", () => {
     assert.equal(await ask("any", "https://foe.example"), 101);
     assert.equal(await ask("named", "https://friend.example"), 101);
     assert.equal(await ask("named", "https://foe.example"), 403);
-    // CORS for any site has no cookies, but a websocket has them.
+    // CORS that allows any site excludes cookies. A websocket would be opened with them, so that
+    // permission does not apply to it.
     assert.equal(await ask("open", "https://foe.example"), 403);
   });
 });

@@ -58,7 +58,7 @@ const declared = defineModule({
     same<NonNullable<typeof read.keys>[string], { readonly key: string; readonly strict: boolean }>(true);
     same<typeof read.other, unknown>(true);
 
-    // The getters of its type return the same.
+    // The getter for the type of an option returns the same type as its declaration.
     const limit = module.get_option_integer("limit");
     const wait = module.get_option_period("wait");
     const title = module.get_option_string("title");

@@ -9,7 +9,7 @@ export function watchHeads(server: Server): void {
   server.emit("listening");
 }
 
-/** Gives a connection to a server, as if it had come in through a port of that server. */
+/** Passes a connection to a server, as if it had come in through a port of that server. */
 export function takeConnection(server: Server, socket: Socket): void {
   // Node's parser reports its errors to `socket.server`.
   Object.assign(socket, { server });

@@ -3,7 +3,10 @@ import { IncomingMessage, ServerResponse } from "../../../util/node_http.ts";
 
 /** Finds the response that is being sent on an HTTP/1 connection. */
 export interface CurrentResponses {
-  /** Must be called for each request, whose response follows those before it. */
+  /**
+   * Registers the response to a request. Must be called for each request of a connection, in their
+   * order.
+   */
   begin?(socket: Socket, response: ServerResponse): void;
   /** Returns the response that is being sent on the connection; undefined while there is none. */
   of(socket: Socket): ServerResponse | undefined;

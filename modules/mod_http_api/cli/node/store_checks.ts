@@ -22,7 +22,7 @@ const TESTED_VERSION = 15;
  * reaches 15 minutes.
  */
 const MAX_SKEW_MS = 60_000;
-/** Milliseconds. A healthy host always has more than this left on its lease, which lasts 30,000. */
+/** Milliseconds that are always left on the lease of a healthy host. A lease lasts 30,000. */
 const LATE_MS = 15_000;
 
 /** The input of each check. Checks run only if a store is configured. */

@@ -115,7 +115,9 @@ async function announcedServer(context: ServerContext): Promise<AnnouncedServer>
   return { address: standard, source: "the default address" };
 }
 
-/** `by` says what names the repo; undefined if it is the default. */
+/**
+ * Returns the path of the repo. `by` says which setting names it; undefined for the default path.
+ */
 async function repoOf({ configPath, cwd, env }: ServerContext): Promise<{ repo: string; by: string | undefined }> {
   const { IPFS_PATH = "" } = env;
   if (configPath === undefined && IPFS_PATH !== "") return { repo: resolve(cwd, IPFS_PATH), by: "by $IPFS_PATH" };

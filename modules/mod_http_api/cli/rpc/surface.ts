@@ -119,7 +119,10 @@ function commandOf(path: string, operation: Operation, shared: Document["compone
   return { path, help, deprecated, arguments: declared, options, file, returns };
 }
 
-/** The level that introduced it, unless that is the first. */
+/**
+ * Returns the level that introduced a command or an option, for its help; empty for the first
+ * level.
+ */
 const sinceText = ({ "x-since": since }: { readonly "x-since"?: string }) => (since === undefined ? "" : ` [${since}]`);
 
 function optionOf(parameter: Parameter, shared: boolean): RpcOption {

@@ -96,7 +96,7 @@ class AddSession {
   readonly #tree: DirectoryTree;
   /** Events that were not yielded yet, in order. */
   readonly #events: AddEvent[] = [];
-  /** How many of them may be yielded. */
+  /** Number of these events that may be yielded. */
   #released = 0;
   #over = false;
   /**

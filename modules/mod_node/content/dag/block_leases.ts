@@ -10,8 +10,8 @@ import { WeightedSemaphore } from "../../util/async/weighted_semaphore.ts";
 const MIB = 1024 * 1024;
 
 /**
- * Size of the copies in bytes. Pieces of at most this size are not counted: any client may have two
- * of them.
+ * Size of a slice in bytes. Slices, and pieces that are no larger, do not count against the budget:
+ * each client may have two of them at a time.
  */
 const SLICE_BYTES = MIN_REMEMBERED_BYTES - 1;
 

@@ -64,7 +64,10 @@ const codecs: Readonly<Record<string, number>> = { cbor: dagCbor, protobuf: dagP
 
 export type MakeNode = (bytes: Uint8Array) => Promise<Block>;
 
-/** Does not find names that every object inherits. */
+/**
+ * Returns an entry of a table. A name that every object inherits, such as `constructor`, is no
+ * entry.
+ */
 const ownProperty = <T>(table: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(table, key) ? table[key] : undefined;
 

@@ -24,9 +24,9 @@ const FAR_MS = 5;
 /** Maximum multiple of the base amount. */
 const MAX_REACH = 8;
 /**
- * Multiple of the amount that is in transit. Twice that amount keeps a full line busy. Until the
- * line is full, the amount in transit only grows when more is requested, and blocks arrive in
- * bursts.
+ * How many times the amount in transit is read ahead. Twice that amount keeps a full line busy.
+ * Until the line is full, the amount in transit only grows when more is requested, and blocks
+ * arrive in bursts.
  */
 const GAIN = 3;
 /**
@@ -36,8 +36,8 @@ const GAIN = 3;
 const WAITS_IN_PERIOD = 8;
 const MIN_PERIOD_MS = 100;
 /**
- * Part of the base amount after which the first blocks give a rate of their own: they arrive
- * without a pause.
+ * When this part of the base amount has arrived, the rate since the first block counts, too: the
+ * first blocks arrive without a pause.
  */
 const FIRST_PART = 1 / 2;
 

@@ -21,11 +21,14 @@ export interface ReadBlock {
   peek?(cids: readonly CID[]): readonly (Uint8Array | undefined)[];
   /** Numbers that this reader may use about blocks: see `BlockService.noted`. */
   readonly notes?: { get(cid: CID): number | undefined; set(cid: CID, note: number): void };
-  /** Returns the bytes of `peek`, which are no longer used. */
+  /** Releases bytes that `peek` has returned and that are no longer used. */
   release?(bytes: Uint8Array): void;
 }
 
-/** For callers that read a block at each step and need not wait at each of them. */
+/**
+ * Reads a block, without a promise if its bytes are available: for callers that read one at each
+ * step.
+ */
 export const readSoon = (read: ReadBlock, cid: CID): Uint8Array | Promise<Uint8Array> => read.soon?.(cid) ?? read(cid);
 
 export interface NodeReadOptions extends ReadOptions {

@@ -71,7 +71,7 @@ async function edited(
   edit: (top: Folder, batch: BlockBatch) => Promise<void>,
 ): Promise<CID> {
   const deps = { read, sharding: () => ({ sharded, fanout }), changed: () => undefined };
-  // The size in its link does not matter here: nothing links to it.
+  // Nothing links to this directory, so the size in its link does not matter.
   const top = new Folder({ name: "", cid, size: 0 }, await read(cid), deps);
   const batch = new BlockBatch(blocks);
   await edit(top, batch);

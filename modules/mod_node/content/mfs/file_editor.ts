@@ -42,7 +42,7 @@ const sizeOf = ({ data, parts }: Pick<OpenNode, "data" | "parts">): number =>
 
 /** Options for the leaves of appended content. */
 export interface NewLeaves {
-  /** Whether they are raw blocks. By default the CID version of the file decides. */
+  /** Whether the leaves are raw blocks. By default, the CID version of the file decides. */
   readonly rawLeaves?: boolean | undefined;
   /** Chunks of 256 KiB by default. */
   readonly chunker?: (() => Chunker) | undefined;

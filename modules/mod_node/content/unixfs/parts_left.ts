@@ -19,13 +19,13 @@ import { isSized, partOfFile, type UnixfsNode, unixfsNode } from "./node.ts";
  */
 const READAHEAD = { blocks: 8, bytes: 4 * 1024 * 1024, maxBlocks: 256 };
 /**
- * Part of that amount that is requested together, once as much was used: one read then fetches
+ * When this part of the base amount was used, as much is requested together: one read then fetches
  * neighbours in the store.
  */
 const REFILL = 1 / 2;
 /**
- * Part of the requested blocks that must be used until more are requested, if nothing more could be
- * requested before.
+ * If less than the whole amount could be requested, more is requested when this part of the
+ * requested blocks was used.
  */
 const LOOKED_AT_AGAIN = 1 / 8;
 /**
@@ -33,7 +33,7 @@ const LOOKED_AT_AGAIN = 1 / 8;
  * with its neighbours.
  */
 const LARGE_PART = 64 * 1024;
-/** Whether that many blocks and bytes are enough, for a multiple of the base amount. */
+/** Whether so many blocks and bytes amount to `times` the base amount. */
 const isEnough = ({ blocks, bytes }: { readonly blocks: number; readonly bytes: number }, times: number): boolean =>
   blocks >= READAHEAD.blocks * times && (bytes >= READAHEAD.bytes * times || blocks >= READAHEAD.maxBlocks * times);
 
@@ -150,7 +150,7 @@ export class PartsLeft {
   });
   /** Number and bytes of the next parts that have been requested. */
   #next = { blocks: 0, bytes: 0 };
-  /** Number of requested blocks at which more are requested. */
+  /** More blocks are requested when no more than this number of requested ones are left. */
   #lookAgainAt = 0;
   /** The next part is the last element. */
   readonly #stack: (UnreadPart | LaterParts)[] = [];

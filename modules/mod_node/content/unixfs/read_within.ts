@@ -15,8 +15,8 @@ export interface RangeReaders {
 }
 
 /**
- * Returns the bytes of such a range. Returns undefined for any other range, and if more blocks
- * would be needed to find it: the caller then uses `readFile`.
+ * Returns the bytes of a range that lies within a single leaf. Returns undefined for any other
+ * range, and if more blocks would be needed to find it: the caller then uses `readFile`.
  *
  * @throws NodeError for a block that is missing or not part of a file
  */

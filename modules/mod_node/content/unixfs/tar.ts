@@ -23,8 +23,8 @@ const none = new Uint8Array();
 const trailer = new Uint8Array(2 * blockSize);
 
 /**
- * The text of later versions of the reference. Unpacking such an archive could overwrite other
- * files.
+ * The error for names that lead out of the folder, in the words of later versions of the reference:
+ * unpacking such an archive could overwrite other files.
  */
 const outside = "relative UnixFS paths outside the root are not allowed, use CAR instead";
 

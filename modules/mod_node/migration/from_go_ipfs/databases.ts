@@ -19,7 +19,7 @@ export interface KeyValues {
 interface DatabaseReader {
   /** Whether a file belongs to the data. Other files are locks, logs for people, and settings. */
   readonly isData: (name: string) => boolean;
-  /** Whether a folder with files of these names contains such a database. */
+  /** Whether a folder with files of these names is a database of this engine. */
   readonly isThere: (names: readonly string[]) => boolean;
   /**
    * Opens the database and passes it to `use`. It may create the folder `scratch`, and removes it

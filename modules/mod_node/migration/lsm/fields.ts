@@ -54,10 +54,10 @@ export class KeyBytes {
 }
 
 /**
- * Allowed bytes of keys for each byte of their block, and at least for any block. Kubo's keys need
- * about a hundred.
+ * Maximum bytes of keys for each byte of their block. Kubo's keys need about a hundred.
  */
 const MAX_KEY_RATIO = 256;
+/** Bytes of keys that every block may have in addition, however short it is. */
 const MAX_SHORT_KEYS = 64 * 1024;
 
 /** Position of a block in a table. */

@@ -32,7 +32,7 @@ export class PebbleDatabase {
    * overlap, so each has a list of its own.
    */
   readonly #runs: readonly (readonly TableFile[])[];
-  /** Sorted. */
+  /** Entries of the journal that are in no table yet, sorted. */
   readonly #recent: readonly Entry[];
   readonly #tombstones: readonly Tombstone[];
 

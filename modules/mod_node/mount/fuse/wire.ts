@@ -310,7 +310,7 @@ export function statfsReply(unique: number, free: number): Buffer {
 /** An entry of a directory. */
 export interface DirectoryEntry {
   readonly name: string;
-  /** Undefined if it is not known yet. */
+  /** Kind of the entry; undefined if it is not known yet. */
   readonly kind: Kind | undefined;
   /**
    * Returns the node of the entry and counts it as returned. Without it, the kernel looks the entry

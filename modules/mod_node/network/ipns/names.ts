@@ -66,7 +66,7 @@ export interface PublishOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A valid record as it was found. */
+/** A valid record that a search has found. */
 export interface FoundRecord extends IpnsRecord {
   /** The signed record as it is exchanged with peers. */
   readonly bytes: Uint8Array;

@@ -78,7 +78,7 @@ export class ProvideQueue {
   readonly #busy = new Set<string>();
   #busyBlocks = 0;
   readonly #stop = new AbortController();
-  /** These wait until adding and fetching pause, because those are more urgent. */
+  /** Runs start when no content was added or fetched for a while, because that is more urgent. */
   readonly #rootSeries = new Debounce(() => this.run());
   readonly #blockSeries = new Debounce(() => this.run());
   #dropped = 0;

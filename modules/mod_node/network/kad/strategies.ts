@@ -106,7 +106,7 @@ function strategyOf(name: string): Strategy {
 }
 
 export interface AnnouncingSettings {
-  /** Milliseconds; zero or negative for never. */
+  /** Milliseconds between announcements; zero or negative for never. */
   readonly interval: number;
   readonly name: string;
   readonly strategy: Strategy;

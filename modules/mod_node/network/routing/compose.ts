@@ -11,7 +11,7 @@ import { type Method, methods, type QueryOptions, type Router, type RouterQuery 
 
 export interface Member {
   readonly router: Router;
-  /** Its errors only count if no other member has a result. */
+  /** True: errors of this router only count if no other member has a result. */
   readonly ignoreErrors?: boolean;
   /** Timeout in milliseconds; 0 for no limit. */
   readonly timeoutMs?: number;

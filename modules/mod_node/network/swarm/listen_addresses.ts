@@ -38,9 +38,9 @@ export function listenAddresses(
 
 /** Announced addresses in the form that libp2p accepts. */
 export interface AnnouncedAddresses {
-  /** If not empty, exactly these addresses are announced. */
+  /** If this list is not empty, exactly its addresses are announced. */
   readonly announce: string[];
-  /** Announced in addition to those that are listened on. */
+  /** Addresses to announce in addition to those that the node listens on. */
   readonly appendAnnounce: string[];
 }
 

@@ -13,7 +13,7 @@ export interface ResourceUse {
 
 /** Resources that one part of the network uses. */
 export interface ResourceScope {
-  /** Bytes. Memory is not attributed to peers and protocols: it is 0 for them. */
+  /** Bytes of memory. Memory is not attributed to peers and protocols: it is 0 for them. */
   readonly memory: ResourceUse;
   readonly descriptors: ResourceUse;
   readonly connections: ResourceUse;

@@ -129,7 +129,7 @@ export class Filestore implements BlockStore {
     const { cid, at } = block;
     const known = await this.#references.get(cid);
     if (known === undefined && at === undefined) return "stored";
-    // The main store compares its copy with these bytes and repairs it.
+    // Storing a block again lets the main store compare its copy with these bytes and repair it.
     if (at !== undefined && (await this.main.has(cid))) return "stored";
     if (known !== undefined && (await this.#isValid(known, block))) return "known";
     if (at === undefined) return "stored";

@@ -71,7 +71,9 @@ export class Availability {
     return problems.length === 0 ? undefined : problems.join("; ");
   }
 
-  /** The same by name of the store. */
+  /**
+   * Why a store is unreachable or read-only, by the name of the store. Other stores are left out.
+   */
   get problems(): Readonly<Record<string, string>> {
     return Object.fromEntries(
       this.#watched.flatMap(({ name, problem }) => (problem && name ? [[name, problem] as const] : [])),

@@ -1,4 +1,4 @@
-/** Waits for a promise for a limited time; the underlying work goes on after that. */
+/** Waits for a promise for a limited time; the underlying work continues after that. */
 
 /**
  * Resolves or rejects as `ending` does.

@@ -66,7 +66,10 @@ async function expiriesInArchive(t: TestContext, file: string): Promise<Expiry[]
   return found;
 }
 
-/** Both have a file that says which one is current. */
+/**
+ * Whether a folder with these files is a Pebble database. For such a folder, `isThere` of LevelDB
+ * returns true as well.
+ */
 const isPebbleToo = (names: readonly string[]) => names.some((name) => name.startsWith("marker."));
 
 /** Returns what is wrong with data that expires in a file, or undefined. */

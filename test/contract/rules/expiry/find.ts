@@ -65,7 +65,7 @@ function* certificate(found: string | Uint8Array): Generator<Expiry> {
   try {
     yield { kind: "certificate", until: Date.parse(new X509Certificate(found).validTo) };
   } catch {
-    // The bytes are no such data.
+    // These bytes are not a certificate.
   }
 }
 
@@ -74,7 +74,7 @@ function* claims(payload: string): Generator<Expiry> {
     const { exp } = JSON.parse(Buffer.from(base64url.baseDecode(payload)).toString());
     if (typeof exp === "number") yield { kind: "token", until: exp * 1000 };
   } catch {
-    // The bytes are no such data.
+    // The text is not the payload of a token.
   }
 }
 
@@ -85,7 +85,7 @@ function* name(bytes: Uint8Array): Generator<Expiry> {
     if (until === undefined || signatureV1.length + signatureV2.length === 0) return;
     yield { kind: "name", until: Number(until / 1_000_000n) };
   } catch {
-    // The bytes are no such data.
+    // These bytes are not a record of a name.
   }
 }
 

@@ -146,7 +146,8 @@ async function importArchive(works: CrashWorks, server: RpcServer): Promise<void
   for (const block of [root, ...leaves]) await writer.put(block);
   await writer.close();
   const archive = Buffer.concat(await written);
-  // The export must equal the import: parents before children, links in order.
+  // An export of this DAG must have the same bytes as the imported archive, because exports write
+  // parents before children and follow links in their order.
   await keep(works, root.cid.toString(), { command: "dag/export", digest: digest(archive) }, () =>
     works.does(server, "dag/import", {}, { parts: { data: archive }, text: '"PinErrorMsg":""' }),
   );

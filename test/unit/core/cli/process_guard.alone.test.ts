@@ -24,8 +24,8 @@ function refusedBy(t: TestContext, call: () => unknown): string | undefined {
     assert.equal((error as Error).message, "refused");
   } finally {
     guard.end();
-    // At the end of the test they would be restored in the order of their creation, and the first
-    // one would stay.
+    // If the test restored its mocks at its end, it would do so in the order of their creation, and
+    // the first mock would stay.
     mock.restore();
   }
   return refused;

@@ -35,7 +35,7 @@ test("a module that needs something that is not ready is loaded once it is, with
     return shown.promise;
   };
   await again.promise;
-  // Its paths respond with 503 during an attempt, too.
+  // The paths of the module respond with 503 during an attempt to load it, too.
   const meanwhile = await ask().finally(shown.resolve);
   assert.equal(meanwhile, 503);
   away = undefined;

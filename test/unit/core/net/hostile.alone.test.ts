@@ -37,7 +37,7 @@ const head = (...fields: string[]) => `${["HTTP/1.1 200 OK", ...fields].join("\r
 interface Hostile {
   readonly title: string;
   readonly code: RequestFailure;
-  /** A part of the message. */
+  /** Matches a part of the error message. */
   readonly says?: RegExp;
   readonly respond: (socket: Socket) => unknown;
   readonly options?: RequestOptions;
@@ -295,7 +295,7 @@ describe("a server that", () => {
     await using single = new_client({ connections: 1, timeout: 1 });
     const started = performance.now();
     await Promise.all(Array.from({ length: 20 }, () => failure("timeout", single.request(peer.url))));
-    // One after the other they would take 20 seconds, and a connection each.
+    // If the requests waited for each other, they would take 20 seconds, and a connection each.
     assert.ok(performance.now() - started < 15_000);
     assert.ok(peer.accepted < 10, `${peer.accepted} connections`);
   });

@@ -232,7 +232,7 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     const said = /the module http_guard is not loaded, and the apps would be unguarded/;
     await assert.rejects(server.apply({ http_guard }), said);
     await assert.rejects(server.apply({ hosts: { "a.test": { http_guard } } }), said);
-    // The same reload loads another module.
+    // The refused change would also load another module.
     await assert.rejects(server.apply({ modules_enabled: ["http", "http_health"], http_guard }), said);
     await server.apply({ http_guard, modules_disabled: ["http_guard"] });
     assert.equal(

@@ -102,7 +102,8 @@ describe("a process that was suspended", () => {
     sending.write(post("/all") + chunk);
     reading.socket.pause();
     reading.write("GET /app/stream HTTP/1.1\r\nHost: x\r\n\r\n");
-    // Only the second check would see that nothing has moved.
+    // The first check after a stall only records what has moved. The second one would cut a flow
+    // without progress, so there are two stalls.
     for (let at = 0; at < 2; at += 1) {
       await wait(100);
       sending.write(chunk);

@@ -224,7 +224,8 @@ describe("a request body", () => {
     const coded = await rawExchange(host.http, post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"));
     assert.match(coded, /^HTTP\/1\.1 501 /);
     assert.deepEqual(server.seen, []);
-    // A broken chunk comes after the head: the upstream gets no end of that body.
+    // The proxy finds the broken chunk after it has forwarded the head, so the upstream gets a body
+    // without an end.
     const broken = await rawExchange(host.http, post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\nzz\r\n"));
     assert.match(broken, /^HTTP\/1\.1 400 /);
     assert.equal((await host.client("HTTP/1.1").request("/app/after")).status, 200);

@@ -86,8 +86,8 @@ describe("a proxied websocket", () => {
   test("is ended when nothing moves on it for too long, and not before", async () => {
     await using server = await echoing();
     await using host = await proxied({ app: { upstreams: [server.url], idle_timeout: 1 } });
-    // On a busy machine a pause between two messages may be too long by itself, which shows
-    // nothing: then it begins again.
+    // On a busy machine the pause between two messages may exceed the timeout. Then the test begins
+    // again.
     for (let isShown = false; !isShown; ) {
       using client = await SocketClient.open(`http://127.0.0.1:${host.http}/app/ws`);
       const began = performance.now();

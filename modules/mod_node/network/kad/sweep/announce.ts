@@ -19,7 +19,10 @@ export interface SweepNetwork<P extends HasKadId> {
    * smaller if the peer disconnects meanwhile.
    */
   addProvider(peer: P, multihashes: readonly Uint8Array[], signal: AbortSignal): Promise<number>;
-  /** Stores locally that this node provides them, for peers that ask this node. */
+  /**
+   * Stores provider records of this node for these multihashes locally, for peers that ask this
+   * node.
+   */
   storeLocally(multihashes: readonly Uint8Array[]): void;
 }
 

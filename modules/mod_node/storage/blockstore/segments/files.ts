@@ -60,7 +60,7 @@ const canWriteThrough = process.platform === "linux" && O_DSYNC !== undefined;
 class DiskFile implements SegmentFile {
   readonly #fd: number;
   readonly #path: string;
-  /** The same file, opened so that each write is durable when it ends. */
+  /** Another descriptor of the file, with which each write is durable when it ends. */
   #through: Promise<number> | undefined;
 
   constructor(fd: number, path: string) {

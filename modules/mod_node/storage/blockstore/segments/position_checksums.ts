@@ -71,8 +71,8 @@ export function checksumOf({ multihash }: CID, bytes: Uint8Array): number {
 const MIN_AUTHENTICATED_BYTES = process.arch === "x64" ? 32 * 1024 : Number.POSITIVE_INFINITY;
 const CIPHER = "aes-128-gcm";
 /**
- * The key and the vector. Checksums are only compared in this process. Nothing is encrypted, so one
- * vector is enough.
+ * The key is random, because checksums are only compared in this process. One initialization vector
+ * is enough, because nothing is encrypted.
  */
 const key = createSecretKey(randomBytes(16));
 const vector = new Uint8Array(12);

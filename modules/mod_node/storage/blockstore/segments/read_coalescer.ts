@@ -96,7 +96,8 @@ export class ReadCoalescer {
       const resolve = (read: Uint8Array) => give(index, read);
       wanted.push({ ...block, buffers, resolve, reject: () => undefined });
     }
-    // They are separate, so that one slow block does not delay known ones.
+    // Blocks that were not read before are read separately, so that a slow one does not delay the
+    // others.
     const known = wanted.filter(({ isKnown }) => isKnown);
     const others = known.length === wanted.length ? [] : wanted.filter(({ isKnown }) => !isKnown);
     for (const run of runsOf(known)) if (!this.#readInline(run, this.#pooledTargetOf(run))) break;

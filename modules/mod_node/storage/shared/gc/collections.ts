@@ -63,7 +63,7 @@ export interface CollectingHost {
   readonly guarded: (find: FindBlock) => AsyncIterable<CID>;
 }
 
-/** The host before calls are served. */
+/** Stands for the host until it serves calls. */
 const idle: CollectingHost = {
   alone: (run) => run(),
   voidCalls: () => {},

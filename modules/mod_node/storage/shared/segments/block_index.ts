@@ -278,7 +278,7 @@ function decodeLocations(value: Uint8Array, length: number): readonly IndexedLoc
   return locations;
 }
 
-/** Follows the id of a segment that is not whole. */
+/** Marks the id of a segment that is not whole: it is appended. */
 const NOT_WHOLE = "?";
 
 const encodeRow = ({ id, position, bytes, blocks, live, isWhole }: SegmentRow): Buffer =>

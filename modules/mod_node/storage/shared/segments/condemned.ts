@@ -40,7 +40,10 @@ export class Suspensions {
     this.#changed();
   }
 
-  /** Ends the suspension of these epochs. They are decided, and the index contains the decision. */
+  /**
+   * Ends the suspension of the collections with these epochs: they are decided, and the index
+   * contains the decision.
+   */
   decided(epochs: readonly number[]): void {
     for (const epoch of epochs) this.#epochs.delete(epoch);
     this.#changed();

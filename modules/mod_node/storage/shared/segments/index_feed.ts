@@ -30,7 +30,7 @@ export interface FeedDeps {
   readonly readList: (list: BlockList) => Promise<readonly Uint8Array[]>;
   /** Called when `find` knows the blocks of segments that were announced with `expect`. */
   readonly onFound: (numbers: readonly number[]) => void;
-  /** Called when these collections are decided and `find` returns the result. */
+  /** Called when the collections with these epochs are decided and `find` returns the result. */
   readonly onDecided: (epochs: readonly number[]) => void;
   /** Called when these segments no longer belong to the store. */
   readonly onDropped: (numbers: readonly number[]) => void;

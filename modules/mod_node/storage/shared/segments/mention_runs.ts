@@ -24,7 +24,10 @@ const MAX_BATCH = 64 * 1024;
 /** A chunk fits into a page of LMDB. */
 const CHUNK_BYTES = 4000;
 const FIRST_BATCH_BYTES = 2 ** 20;
-/** Maximum bytes of the numbers of a mention, including the length of its multihash. */
+/**
+ * Maximum bytes of the five numbers of a mention: the length of its multihash, its form, offset,
+ * length and source.
+ */
 const MAX_NUMBERS = 5 * 9;
 
 /** Mentions that are not in a run yet. */

@@ -24,7 +24,7 @@ export async function openSharedBlocks(options: SharedBlocksOptions): Promise<Sh
   let index: BlockIndex | undefined;
   try {
     index = await BlockIndex.open(join(folder, "index"), onNotice, makeRoom);
-    // A copy of another store is useless.
+    // If the index is of another store, it is cleared.
     await index.belongTo(log.store);
     if (await canBeWhole(index, objects)) {
       onNotice("the index lacks blocks of segments that exist again: rebuilding it from the shared store");

@@ -15,7 +15,7 @@ export async function* pagesOf(index: BlockIndex, feed: IndexFeed, catchUp: () =
   let resets = -1;
   for (let after: Uint8Array | undefined; ; ) {
     await nextTurn();
-    // An index that is being rebuilt lacks the following entries.
+    // If the index was cleared since the last page, it lacks entries until it has been rebuilt.
     if (feed.resets !== resets) await catchUp();
     ({ resets } = feed);
     const page = index.page(after, PAGE);

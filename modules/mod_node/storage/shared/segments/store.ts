@@ -270,7 +270,7 @@ export class SharedBlocks implements BlockStore {
     if (this.#closing === undefined) this.upkeep.written(segments.length);
   }
 
-  /** @internal Called when these collections are decided. */
+  /** @internal Called when the collections with these epochs are decided. */
   decided(epochs: readonly number[]): void {
     this.#suspensions.decided(epochs);
   }

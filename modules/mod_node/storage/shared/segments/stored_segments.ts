@@ -54,8 +54,8 @@ export function storedFile(objects: ObjectStore, { id, bytes }: StoredSegment): 
 const STRETCH_BYTES = 4 * 1024 * 1024;
 
 /**
- * The same for a caller that reads each segment from its beginning: one request fetches the
- * following blocks as well.
+ * Makes the segments of the store readable for a caller that reads each from its beginning: one
+ * request fetches the following blocks as well.
  */
 export function inStretches(
   objects: ObjectStore,

@@ -52,7 +52,7 @@ export class SqlEngine implements LogEngine {
    * because a response was lost. Each request for a lock has a token of its own.
    */
   readonly #staleTokens = new Set<string>();
-  /** Whether some of them still have to be released. */
+  /** Whether locks with these tokens still have to be released. */
   #hasUnreleasedLocks = false;
   #events: EngineEvents | undefined;
   #maintenance: Promise<void> | undefined;

@@ -36,7 +36,7 @@ export async function* snapshotOf(sql: Sql, schema: string): AsyncGenerator<read
     .cursor(ROWS)
     [Symbol.asyncIterator]();
   for (;;) {
-    // At the end, the client returns no promise.
+    // After the last page, the client returns a plain value instead of a promise.
     const page = await within(STALL_MS, Promise.resolve(pages.next())).catch((error: Error) => {
       throw failure("STORE_UNAVAILABLE", { reason: error.message }, error);
     });

@@ -85,7 +85,10 @@ describe("clients of middleware", () => {
       await Promise.all([closed, requested]);
     });
 
-  /** Both are in this state for a moment before anybody is notified that the request is over. */
+  /**
+   * Puts the connection or stream of a request into one of two states: each lasts for a moment at
+   * the end of a request, until the host notices that end.
+   */
   const states = {
     closed: (request: NodeRequest) =>
       "stream" in request ? request.stream.close(constants.NGHTTP2_CANCEL) : request.socket.destroy(),

@@ -138,8 +138,8 @@ describe("a large body", () => {
     const filling = Buffer.alloc(1_100_000, "A");
     const first = Buffer.alloc(0x400, "B");
     const second = Buffer.alloc(0x8010, "C");
-    // If the rest of the size line of `first` were taken for contents, it would shift each boundary
-    // to where its contents have another one.
+    // The contents imitate chunks. A reader that took the rest of the size line of `first` for
+    // contents would look for each boundary at a position where the contents have a false one.
     first.write("\r\nf", first.length - 3);
     second.write("\r\n0100\r\n", 9);
     const size = (bytes: Uint8Array) => `${bytes.length.toString(16)}\r\n`;
@@ -155,7 +155,8 @@ describe("a large body", () => {
     ];
     for (const packet of packets) {
       connection.write(packet);
-      // Each is to be one read; together they show nothing.
+      // The server must read each packet by itself, because the fault only occurs when a read ends
+      // in a size.
       await delay(100);
     }
     connection.write(get);

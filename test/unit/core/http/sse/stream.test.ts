@@ -95,7 +95,7 @@ const provider: HttpProvider = {
       const data = "x".repeat(64 * 1024);
       // The kernel accepts some megabytes before anything waits.
       const sent = Array.from({ length: 1000 }, () => stream.send(data));
-      // The first one that is refused.
+      // Reports the first event that is refused.
       Promise.all(sent).catch((error: Error) => reported.emit("refused", error));
       return true;
     },
@@ -253,7 +253,7 @@ describe("an event stream", () => {
   });
 
   test("is understood by an EventSource, which reconnects for the events it missed", async (t) => {
-    // It warns that it is experimental.
+    // Node warns that EventSource is experimental.
     t.mock.method(process, "emitWarning", () => undefined);
     const source = new EventSource(`http://127.0.0.1:${host().http}/sse/three`);
     try {
@@ -319,7 +319,7 @@ for (const name of transports) {
     const ended = once(reported, "ended");
     const before = performance.now();
     await Promise.all([running.host.unload("sse"), ended]);
-    // A stream that does not end by itself has a minute.
+    // The host cuts a stream that does not end by itself after a minute.
     assert.ok(performance.now() - before < 50_000);
     for await (const block of received.blocks) assert.equal(block.length, 2);
     assert.equal((await listed.blocks.next()).done, true);

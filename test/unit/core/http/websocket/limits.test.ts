@@ -68,7 +68,7 @@ describe("memory", () => {
     using client = await SocketClient.open(service.url);
     const socket = await service.accepted;
     client.ws.pause();
-    // More than the system accepts, and less than may wait.
+    // This is more than the system accepts, so some of it waits, but less than may wait.
     void socket.send(Buffer.alloc(12 * mebibyte));
     let sent = 0;
     while (socket.open && sent < 100_000) {
@@ -116,7 +116,8 @@ describe("memory", () => {
     const message = 8 * mebibyte;
     const most = 256 * mebibyte;
     const packed = deflateRawSync(Buffer.alloc(message), { finishFlush: constants.Z_SYNC_FLUSH }).subarray(0, -4);
-    // Two of them, and a beginning that makes messages wait, so that reading from the client stops.
+    // The first message waits for the handler, so the two large ones are unpacked while reading
+    // from the client has stopped.
     const pieces = Buffer.concat([clientFrame("text", "first"), clientFrame(0x42, packed), clientFrame(0x42, packed)]);
     const sockets: WebSocketConnection[] = [];
     const { promise: over, resolve: end } = Promise.withResolvers<void>();

@@ -56,7 +56,7 @@ test("delayed messages stay in order, and the end of a connection comes after th
     "WS /": async (event: WebSocketEvent) => {
       const socket = event.accept();
       for await (const message of socket) {
-        // This takes longer than a turn may.
+        // Some messages block the event loop for longer than messages may in one turn.
         const until = performance.now() + (got.length % 100 === 0 ? 15 : 0);
         while (performance.now() < until);
         got.push(String(message));

@@ -67,7 +67,7 @@ const ofAuthority = (name: string) => `CN=Fake Authority CN=${name}`;
 describe("a certificate by ACME", () => {
   for (const challenge of ["http-01", "tls-alpn-01"]) {
     test(`is ordered with ${challenge}, served at once, and stored so that only its owner can read it`, async () => {
-      // The hosts are other ones: authorities get responses on any host.
+      // The server has no virtual host with these names: authorities get responses on any host.
       const values = { acme_hosts: ["a.test", "b.test"], acme_challenge: challenge, hosts: { "c.test": {} } };
       await using made = await setup(values);
       await until("a.test", async () => (await made.shown("a.test")) === ofAuthority("a.test"));

@@ -74,7 +74,7 @@ export class Sandbox implements AsyncDisposable {
     return sandbox;
   }
 
-  /** Does not exist before `init`. */
+  /** Path of the repo, which `init` creates. */
   get repo(): string {
     return join(this.folder, "repo");
   }

@@ -34,7 +34,7 @@ test("content is announced at once if the strategy selects it, or if a call requ
   assert.deepEqual(decide(mfs, { options: { "fast-provide-dag": true } }), asynchronously);
   assert.deepEqual(decide(mfs, { options: { "fast-provide-wait": true } }), skipped);
   assert.deepEqual(decide({ "Provide.Strategy": "roots" }, { isPinned: false })[0], false);
-  // Like go-ipfs, which has no such key.
+  // The level of go-ipfs, whose configuration has no strategy.
   assert.deepEqual(decide(mfs, { importDefaults: false }), asynchronously);
 });
 

@@ -87,7 +87,7 @@ const reads: Readonly<Record<string, Read>> = {
   },
   "pin/update": {
     calls: [({ dir }) => `pin/update?arg=${empty}&arg=${dir}&unpin=false`, ({ dir }) => `pin/ls?arg=${dir}`],
-    // go-ipfs keeps looking for it.
+    // go-ipfs does not return this error: it keeps searching for the block.
     offline: [500, /^get \w+: merkledag: not found$/],
   },
   refs: reading(({ dir }) => `refs?arg=${dir}`, { offline: noRef }),

@@ -34,7 +34,7 @@ const denied =
   "Kubo RPC Access Denied: Please provide a valid authorization token as defined in the API.Authorizations configuration.\n";
 
 let guarded: ApiHost;
-/** Also has tokens of the operator. */
+/** A host that has the authorizations of `guarded`, and tokens of the operator. */
 let both: ApiHost;
 
 before(async () => {

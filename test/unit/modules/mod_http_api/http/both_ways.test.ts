@@ -107,7 +107,7 @@ describe("response lines arrive while the body is being sent", () => {
 });
 
 describe("a caller that pauses in the middle of a body", () => {
-  /** Seconds. A busy machine may stall for part of it. */
+  /** `http_progress_timeout` in seconds. It is not shorter because a busy machine may stall. */
   const PERIOD = 1;
   const short = { https_ports: [0], http_progress_timeout: PERIOD };
   const over: readonly Way[] = ["HTTP/1.1 in chunks", "HTTP/2"];

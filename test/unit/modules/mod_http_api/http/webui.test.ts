@@ -46,7 +46,7 @@ describe("a front end at /webui of the API", () => {
     assert.equal((await ask(`${url}/webui/static/main.js`)).text, "go()");
     assert.equal((await ask(`${url}/webui/`, { method: "HEAD" })).status, 200);
     assert.equal((await ask(`${url}/webui/none`)).status, 404);
-    // Its pages may call the API, but pages of other origins may not.
+    // Pages of the front end may call the API, but pages of other origins may not.
     const call = (origin: string) => ask(`${url}/api/v0/version`, { method: "POST", headers: { origin } });
     assert.deepEqual([(await call(url)).status, (await call("http://other.example")).status], [200, 403]);
   });

@@ -1,6 +1,6 @@
 /**
- * `Import.*` counts for the next call, as do the profiles that set all of it. CIDs are those of
- * Kubo 0.43.
+ * Changed keys of `Import` apply to the next call, also when a profile has set them. The CIDs are
+ * those of Kubo 0.43.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -60,7 +60,7 @@ test("so does the way directories are sharded, where a call goes by the size", a
   assert.equal(await fanout({ sharding: "by size" }), 8);
   assert.equal(await fanout({ sharding: "by size", maxDirectoryLinks: 0 }), undefined);
   await node.config.set("Import.UnixFSHAMTDirectorySizeEstimation", "nothing");
-  // As in the reference, who calls does not learn of it: the next start is refused.
+  // As in the reference, calls ignore the invalid value, and the next start reports it.
   assert.equal(await fanout({ sharding: "by size" }), 8);
   const { config } = node.lowLevel.repo;
   assert.throws(() => shardingAtStart(config), /Import.UnixFSHAMTDirectorySizeEstimation must be one of/);

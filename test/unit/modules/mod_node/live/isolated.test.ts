@@ -1,4 +1,7 @@
-/** Tests of what would leave the loopback. They run in a network namespace of their own. */
+/**
+ * Tests whose packets would leave the loopback interface. They run in a network namespace of their
+ * own.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isolated, loopback, noIsolation } from "#test/support/isolated.ts";

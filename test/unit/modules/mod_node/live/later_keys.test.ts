@@ -1,4 +1,4 @@
-/** Keys of Kubo that set what version 0.9 sets elsewhere count at once. */
+/** Keys of Kubo for settings that version 0.9 has under other names apply at once. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryNode } from "../api/support.ts";

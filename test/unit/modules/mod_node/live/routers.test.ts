@@ -29,8 +29,8 @@ after(async () => {
 });
 
 /**
- * Sets values, all of which have to be in force then; and what is requested of the router after
- * them.
+ * Sets values, and asserts that all of them apply at once. Returns the paths that the node then
+ * requests from the router.
  */
 async function asksWith(values: Partial<Record<ConfigPath, unknown>>): Promise<readonly string[]> {
   const { config } = node.node.repo;

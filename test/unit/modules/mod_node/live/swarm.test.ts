@@ -83,7 +83,7 @@ test("a listen address that is taken is refused with the reason, the previous on
   assert.deepEqual((await a.node.repo.config.reread()).waiting, []);
   assert.equal(listening().length, 2);
   assert.ok(listening().some((address) => portOf(address) === port));
-  // The same port on another address: the old one has to go first.
+  // The new address has the same port, so the previous one must be closed first.
   await set("Addresses.Swarm", [`/ip4/0.0.0.0/tcp/${port}`]);
   assert.ok(listening().every((address) => portOf(address) === port));
   await set("Addresses.Swarm", ["/ip4/127.0.0.1/tcp/0"]);
@@ -172,7 +172,8 @@ test("the node becomes a relay with Swarm.EnableRelayHop, and looks for one with
     b.network.swarm.listenAddresses().some((address) => String(address).includes(`${a.id}/p2p-circuit`)),
   );
   await until(async () => (await permanentPeers(b)).length === 1);
-  // With the bounds of Swarm.RelayService as they are now, nobody may be reached through it.
+  // The new limits of Swarm.RelayService apply at once: with no reservations, the relay refuses
+  // everybody.
   await set("Swarm.RelayService.ReservationTTL", "20m");
   await set("Swarm.RelayService.ConnectionDataLimit", 1024);
   await set("Swarm.RelayService.ConnectionDurationLimit", "30s");
@@ -223,7 +224,8 @@ test("bytes are counted, and are not, from the next stream on", async () => {
   await leave();
 });
 
-// Last, as what connects in the background meanwhile may choose another multiplexer on either side.
+// This test is the last one, because its settings also apply to connections that the nodes open in
+// the background.
 test("new connections are secured and multiplexed as the configuration says now", async () => {
   const meet = async () => {
     const addresses = b.network.swarm.listenAddresses().map((address) => withPeer(address, b.id));
@@ -241,7 +243,8 @@ test("new connections are secured and multiplexed as the configuration says now"
   await set("Swarm.Transports.Multiplexers.Yamux", false);
   assert.deepEqual(await meet(), ["/noise", "/mplex/6.7.0"]);
   await set("Swarm.Transports.Multiplexers.Yamux", null);
-  // In noise both sides choose by what the other prefers.
+  // Over noise, each side chooses the multiplexer by the preferences of the other, so this part
+  // uses TLS.
   await set("Swarm.Transports.Security.TLS", 5);
   await set("Swarm.Transports.Multiplexers.Mplex", 1);
   assert.deepEqual(await meet(), ["/tls/1.0.0", "/mplex/6.7.0"]);

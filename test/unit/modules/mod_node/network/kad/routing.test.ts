@@ -165,7 +165,7 @@ test("the best of the records that one node puts is found from another", async (
       tries += 1
     )
       best = await outcome(node.routing.get(first.key, soon()));
-    // Its own store returns a Buffer, while a peer may return another kind of bytes.
+    // The store of the node itself returns a Buffer, while a peer may return another kind of bytes.
     assert.deepEqual(Buffer.from(best.events.at(-1)?.value ?? []), Buffer.from(second.bytes));
     assert.equal(ofType(best.events, "value").length, 1);
   }

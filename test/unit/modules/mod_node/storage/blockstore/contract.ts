@@ -44,7 +44,8 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     const reported = await store.forms(cid);
     await store.sync();
     for (const each of pool) each.fill(0);
-    // By their multihashes: their text may have been made before.
+    // Makes the texts from the multihashes, because a CID may have cached its text before the
+    // memory was overwritten.
     const texts = (cids: readonly CID[]) => cids.map((each) => String(as(each, each.code))).sort();
     for (const known of [reported, await store.forms(cid)]) assert.deepEqual(texts(known), texts(forms));
   });

@@ -206,7 +206,7 @@ test("a store that is readable and refuses writes is reported until a test write
     writes: ["write"],
   });
   await assert.rejects(watched.write(), { code: "STORE_READ_ONLY" });
-  // From now on, the write test decides, and no call waits for its own refusal.
+  // From now on, calls that write fail without a request, until the test write succeeds.
   const calls = written;
   await assert.rejects(watched.write(), { code: "STORE_READ_ONLY" });
   assert.equal(written - tried, calls);

@@ -206,7 +206,7 @@ test("a host whose session has ended writes nothing, and joins again when its ca
         () => false,
       ),
   );
-  // Its object may have been mistaken for an orphan.
+  // The session of this segment was lost, so its object may have been deleted as an orphan.
   await assert.rejects(
     client.commit(() => write(segment("1-1"))),
     lost,

@@ -219,8 +219,8 @@ test("a wrong bit in the length of a block that contains an archive removes no o
   const victims = samples(3, 200);
   const tombstones = recordSections(victims.map(({ cid }) => ({ multihash: cid.multihash.bytes, forms: [] })));
   const forged = Buffer.concat(tombstones.map(({ bytes }) => bytes));
-  // A whole section: without the bit of 1024, the length of the trap ends where the forged ones
-  // begin.
+  // The block ends in a forged section and a whole one, 1024 bytes together. Without the bit that
+  // stands for 1024, the block would end where they begin.
   const { cid, bytes } = await rawBlock(noise(1024 - forged.length - 38, 3));
   const archive = Buffer.concat([forged, sectionHead(cid.bytes, bytes.length), bytes]);
   assert.equal(archive.length, 1024);
@@ -237,8 +237,8 @@ test("a wrong bit in the length of a block that contains an archive removes no o
 });
 
 /**
- * Counts the bytes that are read, and the turns of the loop that come with the reads: none while
- * nobody waits.
+ * Counts the bytes that are read, and the turns of the event loop between the reads. A loop of
+ * reads that never lets other work run has none.
  */
 function counting() {
   const seen = { bytes: 0, turns: 0 };
@@ -276,7 +276,8 @@ test("a search reads a bounded number of bytes, and other work continues meanwhi
   const { fs, seen } = counting();
   await opened(at, { fs });
   const { bytes: read, turns } = seen;
-  // Without a bound: ten thousand times what is left of the block, a hundred thousand at most.
+  // Without a bound, a search would read the rest of the block, or up to 100,000 bytes of it, for
+  // each of the ten thousand heads.
   assert.ok(read < 450_000_000, `${read} bytes were read`);
   assert.ok(turns > 100, `${turns} turns of the loop`);
   const bytes = await readFile(car(at));
@@ -337,7 +338,10 @@ test("a damaged segment is compacted: live blocks are moved, and the rest is sav
   );
 });
 
-/** A section with a CID of these bytes behind version and codec, and data. */
+/**
+ * Returns a section with this data. Its CID has version 1, the codec of raw blocks, and these bytes
+ * as its multihash.
+ */
 function forged(multihash: readonly number[], data: readonly number[]): Buffer {
   const length = 2 + multihash.length + data.length;
   return Buffer.from([

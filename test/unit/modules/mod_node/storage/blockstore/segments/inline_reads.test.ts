@@ -22,7 +22,7 @@ function timed(patience = WITH_KNOWN) {
       return "read";
     });
   const pass = (ms: number) => void (time += ms);
-  /** As long as the thread pool takes. */
+  /** Simulates a read by the thread pool that takes this long. */
   const pool = (ms: number) => {
     const began = time;
     pass(ms);
@@ -82,7 +82,10 @@ test("the pauses for blocks that were not read before grow while the disk is slo
     pool(1);
     return nextTurn(read(ms));
   };
-  /** The number of slow reads, and the seconds until the next read. */
+  /**
+   * Returns the number of slow inline reads after which they stop, and the seconds until inline
+   * reads begin again.
+   */
   const tried = async () => {
     let slow = 0;
     while ((await readInTurn(10)) !== undefined) slow += 1;
@@ -155,7 +158,7 @@ test("small blocks that were not read before are read inline after the thread po
   const blocks = samples(2000, 100);
   await store.put(blocks);
   await store.sync();
-  // On a busy machine, the pool may be slow once or ten times.
+  // On a busy machine the thread pool may be slow at first, so this may take several reads.
   await eventually("one is read inline", async () => {
     const { cid, bytes } = blocks.pop() as Block;
     assert.deepEqual(await store.get(cid), bytes);
@@ -206,7 +209,7 @@ test("peek returns small blocks that were never read after a fast response of th
   await damage(at, damaged);
   await store.delete([removed.cid]);
   assert.deepEqual(store.peek([damaged.cid], buffers), [undefined], "the speed of the disk is unknown");
-  // On a busy machine, the pool may be slow once or ten times.
+  // On a busy machine the thread pool may be slow at first, so this may take several reads.
   await eventually("they are at hand", async () => {
     const { cid } = blocks.pop() as Block;
     await store.get(cid, buffers);
@@ -287,7 +290,8 @@ test("getSoon returns a small block that was read without a promise, but no dama
   await store.sync();
   const [block, other] = blocks as [Block, Block];
   for (const { cid, bytes } of [block, other, block, other]) assert.deepEqual(await store.getSoon(cid), bytes);
-  // The thread may have been delayed in the previous tick: the disk is then not used for a while.
+  // If this process was delayed during a read, the disk seems to be slow, and the store does not
+  // read synchronously for a while.
   await eventually("it is at hand", async () => {
     await nextTurn();
     const coming = store.getSoon(block.cid);

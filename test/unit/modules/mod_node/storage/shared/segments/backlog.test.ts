@@ -15,7 +15,7 @@ import { SegmentNumbers } from "#node/storage/shared/segments/numbers.ts";
 import { failure } from "#node/util/errors.ts";
 import { seeded } from "#test/support/seeded.ts";
 
-/** Milliseconds. Bugs in this code may stall. */
+/** A timeout in milliseconds: a bug in this code may make a caller wait forever. */
 const bound = { timeout: 120_000 };
 
 type Random = (below: number) => number;

@@ -31,7 +31,7 @@ test("a condemned block is stored, then undecided, then gone or rescued, on ever
   await one.blocks.put(blocks);
   await one.blocks.sync();
   await condemn(one, 7, [gone, rescued, again, restored, sample(99).cid]);
-  // First phase: the block is stored as before.
+  // First phase: condemned blocks are still stored.
   assert.deepEqual(await contents(other.blocks), contentsOf(blocks));
   await other.blocks.put(blocks);
   await other.blocks.sync();
@@ -41,7 +41,7 @@ test("a condemned block is stored, then undecided, then gone or rescued, on ever
   assert.deepEqual((await condemnable.condemned(7, pending)).map(String), [gone, again].map(String));
   assert.deepEqual((await Array.fromAsync(condemnable.stored(other.log.applied))).map(String), [String(retained)]);
   assert.deepEqual(await Array.fromAsync(condemnable.stored(0)), []);
-  // Second phase: the block is undecided.
+  // Second phase: it is undecided whether the condemned blocks are removed.
   await condemnable.suspend(7);
   await condemnable.restore(7, [restored]);
   assert.deepEqual(await keysOf(other.blocks), [restored, retained].map(String).sort());
@@ -58,7 +58,7 @@ test("a condemned block is stored, then undecided, then gone or rescued, on ever
   assert.deepEqual(await Promise.all(got), [undefined, blocks[1]?.bytes]);
   for (const host of [one, other]) assert.deepEqual(await contents(host.blocks), contentsOf(blocks.slice(1)));
   assert.deepEqual(await one.blocks.stat(), await other.blocks.stat());
-  // A host that starts now returns the same.
+  // A host that starts now returns the same blocks.
   const third = await store.open();
   t.after(() => third.close());
   assert.deepEqual(await contents(third.blocks), contentsOf(blocks.slice(1)));
@@ -154,7 +154,8 @@ test("a host whose index is rebuilt returns no blocks before it knows the remove
   store.log.onStep = (step, session) => {
     if (session !== other.log.session || step !== "read") return;
     reads += 1;
-    // The read that finds it behind, the start, and the second page.
+    // The first read shows that the host is behind, the second one starts again, and the third one
+    // is its second page.
     if (reads < 3) return;
     half.resolve();
     return gate.promise;
@@ -193,7 +194,7 @@ test("every list has its own name, unnamed ones are orphans when their session i
   await one.log.commit(() => ({ entries: [{ kind: "removed", epoch: 1, rescued: list }], result: undefined }));
   const old = `ab/${"0".repeat(64)}.cids`;
   await other.objects.put(old, new Uint8Array(1));
-  // Its session may still commit the other list.
+  // `again` and `others` are not orphans: their sessions are alive and may still commit them.
   assert.deepEqual(await other.blocks.upkeep.orphans(), [old]);
   const faults = () => Array.fromAsync(other.blocks.upkeep.verify());
   assert.deepEqual(await faults(), []);

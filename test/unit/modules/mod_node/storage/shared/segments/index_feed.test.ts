@@ -12,7 +12,7 @@ import { SegmentNumbers } from "#node/storage/shared/segments/numbers.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { SharedStore } from "./hosts.ts";
 
-/** Bugs in this code stall. */
+/** A bug in this code usually makes a caller wait forever. */
 const bound = { timeout: 120_000 };
 
 const feedOf = async (t: TestContext, deps?: Partial<FeedDeps>) => (await indexAndFeed(t, deps)).feed;
@@ -177,7 +177,7 @@ test("callers that wait for the index when it is closed are rejected, and so are
   const gate = Promise.withResolvers<void>();
   const feed = await feedOf(t, { load: () => gate.promise.then(() => []) });
   feed.apply(commit(1));
-  // It is not processed together with the commits before it.
+  // A reset is not processed together with the commits before it.
   feed.reset();
   const waiting = assert.rejects(feed.settled(), { code: "STORE_CLOSED" });
   const closing = feed.close();

@@ -31,7 +31,8 @@ async function storeWith(t: TestContext, segments: readonly (readonly Block[])[]
   };
   const one = await begin();
   for (const blocks of segments) await put(one, blocks);
-  // They are in its index, so it requests nothing more from the store.
+  // The result needs a complete index, so after this the host requests nothing more from the store
+  // for it.
   await one.blocks.stat();
   return { store, one, begin, notices };
 }
@@ -155,7 +156,7 @@ test("a block with a lost, truncated or damaged object is stored again for all h
       await host.blocks.sync();
       assert.deepEqual(reports, [], how);
       assert.equal(notices.filter((text) => text.includes("lost or damaged")).length, 1, how);
-      // As after the end of that host: a third host only has the store.
+      // The third host has nothing on its own disk, as if the other hosts had ended.
       const third = await begin();
       for (const { blocks: each } of [one, other, third])
         assert.deepEqual(await contents(each), contentsOf(blocks), how);

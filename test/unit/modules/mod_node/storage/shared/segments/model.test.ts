@@ -158,7 +158,7 @@ class Model {
     await first.blocks.upkeep.deleteOrphans();
     await first.blocks.compact();
     const { segments } = await first.blocks.upkeep.metrics();
-    // In addition to failed uploads of the first host.
+    // Failed uploads of the first host may have left more objects.
     assert.ok(this.#store.contents.size >= segments);
     await first.close();
     const sweeper = await this.#open();

@@ -42,7 +42,7 @@ test("a sequential reader causes large requests, each once, ahead of it", async 
   assert.ok(requests <= 6, `${requests} requests`);
   assert.ok(received <= 9 * MIB, `${received} bytes`);
   await readAll(host, [...blocks].reverse());
-  // It works after a restart and without the store, too.
+  // Everything can also be read after a restart, without the store.
   await host.close();
   const again = await store.open({ folder: host.folder });
   t.after(() => again.close());
@@ -64,7 +64,7 @@ test("a sequential reader causes requests for the segment that was written next,
   const host = await store.open();
   t.after(() => host.close());
   await host.blocks.stat();
-  // The nodes above the data of a file are read first in this way.
+  // Reads of files begin like this, with the nodes above the data.
   const { get } = host.objects.metrics;
   await readAll(
     host,

@@ -8,7 +8,7 @@ import { openSqlLog } from "#node/storage/shared/sql/open.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
 
-/** Bugs in this code run forever. */
+/** A bug in this code usually makes it run forever. */
 const bound = { skip: noPostgres, timeout: 120_000 };
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));

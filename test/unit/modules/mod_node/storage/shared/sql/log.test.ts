@@ -194,7 +194,7 @@ test("a snapshot of several pages is complete, however long the host takes to ap
 
 test("notices reach other hosts, and a restart of the database is survived", { skip }, async () => {
   const url = await newStore();
-  // Only the notice arrives in time.
+  // The hosts poll the database so rarely that only a notice arrives in time.
   const [a, b] = await Promise.all([
     hostOf(url, { pollMs: 600_000 }),
     hastyHostOf(url, { pollMs: 600_000, refreshMs: 2000 }),
@@ -227,7 +227,7 @@ test("a host that was silent for too long is excluded, loses its lock, and joins
     assert.ok(!(await other.log.sessions()).includes(first));
     const taken = await other.log.withLock("gc", async ({ fence }) => fence);
     assert.equal(taken?.result, lock.fence + 1);
-    // Whichever it notices first.
+    // The error depends on which loss the host notices first.
     await assert.rejects(
       stalled.log.commit(() => write(set("k")), lock),
       ({ code }: NodeError) => code === "SESSION_LOST" || code === "LOCK_LOST",

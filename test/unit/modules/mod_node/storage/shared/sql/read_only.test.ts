@@ -57,7 +57,7 @@ test("a read-only database is reported as refusing writes, without doubt about t
     await log.tryWriting();
     assert.equal((await line.run((sql) => sql`select position from modhost.log where position < 0`, 60_000)).length, 0);
 
-    // As when the table cannot grow.
+    // Simulates a table that cannot grow.
     await line.run(
       (sql) =>
         sql.unsafe(`create function full_disk() returns trigger language plpgsql as

@@ -71,7 +71,7 @@ test("a list of blocks stays while the log or a removal names it, and is deleted
   await log.commit(() => write({ kind: "segment", segment: segment(1) }));
   await log.commit((upTo) => write({ kind: "condemned", epoch: 1, upTo, list: condemned }));
   await log.commit(() => write({ kind: "acknowledged", epoch: 1, rescued }));
-  // A host that starts from the rows reads both: nothing is decided.
+  // The collection is not decided, so a host that starts from the rows reads both lists.
   await trim();
   assert.deepEqual(sorted(await log.lists()), [condemned.object, rescued.object]);
   await log.commit(() => write({ kind: "removed", epoch: 1, rescued: back }));
