@@ -60,6 +60,21 @@ export class Authority {
     this.#decide({ kind: "connect", item: `${isNamed && at !== undefined ? at : shown}:${port}` }, false);
   }
 
+  /** The checks that the broker of the network makes before each connection. */
+  readonly network = {
+    /** Counts a connection; returns whether it may be made. */
+    allows: (host: string, port: number): boolean => {
+      try {
+        this.connect({ host, port });
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    refusal: (host: string, port: number): Error =>
+      denied(this.#deps.module, { kind: "connect", item: `${host.includes(":") ? `[${host}]` : host}:${port}` }),
+  };
+
   /** Counts a permission that the host handed over or left out before the code could use it. */
   handedOver(permission: Permission, isGranted: boolean): void {
     const { ledger, module } = this.#deps;

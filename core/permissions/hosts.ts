@@ -1,6 +1,7 @@
 /** Hosts with ports: how a permission to connect is written, and what it covers. */
-import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
+import { isIP, isIPv4, isIPv6 } from "node:net";
 import { domainToASCII } from "node:url";
+import { isPublicAddress } from "../util/public_address.ts";
 
 /** A host that a permission names. */
 export interface HostPort {
@@ -56,7 +57,7 @@ export function connectItem(items: readonly string[], { host, port, address }: D
     if (granted.isAddress) return granted.host === dialled;
     // A name covers no private address: whoever controls the name could point it at this machine.
     return (
-      literal === undefined && matchesName(granted.host, bare) && !(dialled !== undefined && isSpecialAddress(dialled))
+      literal === undefined && matchesName(granted.host, bare) && (dialled === undefined || isPublicAddress(dialled))
     );
   };
   return items.find(covers);
@@ -90,50 +91,4 @@ export function plainAddress(address: string): string {
   if (high === undefined || low === undefined) return host;
   const bits = Number.parseInt(high, 16) * 65_536 + Number.parseInt(low, 16);
   return [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255).join(".");
-}
-
-const special = new BlockList();
-for (const [net, prefix] of [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 4],
-  ["240.0.0.0", 4],
-] as const) {
-  special.addSubnet(net, prefix, "ipv4");
-}
-for (const [net, prefix] of [
-  // Unspecified, loopback, and IPv4 in its older notation.
-  ["::", 96],
-  // Translations of IPv4 addresses, which may be private ones.
-  ["64:ff9b::", 96],
-  ["64:ff9b:1::", 48],
-  ["2001::", 32],
-  ["2002::", 16],
-  ["100::", 64],
-  ["2001:db8::", 32],
-  ["fc00::", 7],
-  ["fe80::", 10],
-  ["fec0::", 10],
-  ["ff00::", 8],
-] as const) {
-  special.addSubnet(net, prefix, "ipv6");
-}
-
-/**
- * Returns true for addresses that are not on the public internet: loopback, private, link-local.
- */
-export function isSpecialAddress(address: string): boolean {
-  const plain = plainAddress(address);
-  return special.check(plain, isIPv4(plain) ? "ipv4" : "ipv6");
 }

@@ -2,7 +2,7 @@
 
 export { Authority, denied } from "./authority.ts";
 export { permissionChanges, type SettingChange, settingChanges } from "./changes.ts";
-export { connectItem, type Destination, isSpecialAddress, plainAddress } from "./hosts.ts";
+export { connectItem, type Destination } from "./hosts.ts";
 export { type KindEntry, permissionFields, permissionKinds } from "./kinds.ts";
 export { PermissionLedger } from "./ledger.ts";
 export { limitFields, type ModuleLimits } from "./limits.ts";

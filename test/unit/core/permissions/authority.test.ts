@@ -84,6 +84,21 @@ describe("a use of a permission", () => {
   });
 });
 
+test("the broker of the network is told what is granted, and each connection is counted", () => {
+  const { authority, states } = made({ connect: ["api.example.org:443"] });
+  assert.equal(authority.network.allows("api.example.org", 443), true);
+  assert.equal(authority.network.allows("::1", 80), false);
+  assert.match(authority.network.refusal("::1", 80).message, /may not connect to \[::1\]:80/);
+  assert.deepEqual(
+    states().map(({ what, used, denied }) => [what, used, denied]),
+    [
+      ["api.example.org:443", 1, 0],
+      ["[::1]:80", 0, 1],
+    ],
+  );
+  assert.equal(made({}, true).authority.network.allows("evil.test", 1), true);
+});
+
 describe("the list of permissions", () => {
   test("counts a use for the granted item that covers it", () => {
     const { authority, states } = made({ connect: ["*.example.org:443"], read: ["/srv/pictures"] });
