@@ -13,11 +13,12 @@ const shop = `import { connect } from "node:net";
 import { createServer } from "node:http";
 export const depends = ["http"];
 const open = [];
+const portOf = (request) => request.path.split("/").at(-1);
 const said = (error) => [error.code, error.message, error.cause?.code, error.cause?.message].join(" ");
 export default (module) => module.provides("http", { route: {
-  "GET /fetch/:port": ({ params }) => fetch("http://127.0.0.1:" + params.port).then((response) => response.text()).catch(said),
-  "GET /hold/:port": ({ params }) => new Promise((resolve) => {
-    const socket = connect(Number(params.port), "127.0.0.1", () => resolve("held")).on("error", (error) => resolve(said(error)));
+  "GET /fetch/*": ({ request }) => fetch("http://127.0.0.1:" + portOf(request)).then((response) => response.text()).catch(said),
+  "GET /hold/*": ({ request }) => new Promise((resolve) => {
+    const socket = connect(Number(portOf(request)), "127.0.0.1", () => resolve("held")).on("error", (error) => resolve(said(error)));
     open.push(socket);
   }),
   "GET /listen": () => { try { createServer().listen(0); return "listens"; } catch (error) { return said(error); } },
