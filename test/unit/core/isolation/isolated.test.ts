@@ -96,7 +96,9 @@ async function body(running: TestHost, path: string): Promise<string> {
 
 for (const { mode, title, skip } of runModes) {
   describe(title, { skip }, () => {
-    const config = { ...common, ...runningAs(mode, files, { call: ["helper"] }) };
+    // Files in the data folder of the server cannot be granted.
+    const grant = { read: ["page.txt"] };
+    const config = { ...common, data_path: "data", ...runningAs(mode, files, { call: ["helper"], grant }) };
 
     test("responds as any other does", { timeout: 120_000 }, async (t) => {
       const running = await pluginHost(t, { ...files, "mod_user.js": user }, config);
