@@ -26,6 +26,7 @@ export interface PolicyFiles {
  */
 export function makePolicy({ source, program, folder }: PolicyFiles, rights: ModuleRights): SandboxPolicy {
   const { read = [], write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
+  const { limits } = rights.settings;
   const temporary = join(folder, "tmp");
   mkdirSync(temporary, { mode: 0o700 });
   const data = makeDataFolder(rights);
@@ -49,6 +50,7 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     env: { HOME: temporary, ...env, TMPDIR: temporary },
     namespaces,
     user,
+    ...(limits !== undefined && { rlimits: { openFiles: limits.open_files } }),
   };
 }
 

@@ -25,10 +25,10 @@ const program = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "./process_entry.ts" : "./process_entry.js", import.meta.url),
 );
 
-/** Maximum number of bytes of one message to the host. */
+/** Maximum number of bytes of one message to the host, if `limits` says nothing else. */
 const MAX_MESSAGE = 4 * 2 ** 20;
 
-/** Maximum number of connections to other hosts at once. */
+/** Maximum number of connections to other hosts at once, if `limits` says nothing else. */
 const MAX_CONNECTIONS = 256;
 
 /** Maximum number of bytes that wait until the process reads them. */
@@ -62,7 +62,8 @@ export class SandboxProcess extends ModuleRunner {
   readonly output: SandboxOutput;
   readonly #sandboxed: Sandboxed;
   readonly #socket: Duplex;
-  readonly #reader = new FrameDecoder(MAX_MESSAGE);
+  readonly #maxMessage: number;
+  readonly #reader: FrameDecoder;
   readonly #broker: Broker;
   readonly #heap: number;
   #receive: (message: unknown) => void = () => undefined;
@@ -74,17 +75,20 @@ export class SandboxProcess extends ModuleRunner {
   constructor(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights) {
     const { loadTimeout, log } = deps.context;
     super("sandbox", source, loadTimeout);
+    const { message_size = MAX_MESSAGE, open_files = MAX_CONNECTIONS } = isolated.rights.settings.limits ?? {};
+    this.#maxMessage = message_size;
+    this.#reader = new FrameDecoder(message_size);
     this.#heap = heapOf(deps);
     const connections = innerPath(this.folder, "connections");
     this.#broker = new Broker({
       grant: isolated.authority.network,
       open: () => connect(connections),
-      max: MAX_CONNECTIONS,
+      max: open_files,
     });
     this.serve({ dial: (host: unknown, port: unknown) => this.#broker.dial(host, port) });
     this.#sandboxed = this.#launch(
       isolated,
-      { source: this.source, loadTimeout, maxMessage: MAX_MESSAGE },
+      { source: this.source, loadTimeout, maxMessage: message_size },
       connections,
     );
     const { child, socket } = this.#sandboxed;
@@ -201,7 +205,7 @@ export class SandboxProcess extends ModuleRunner {
     for (;;) {
       const found = this.#reader.next();
       if (found !== undefined) {
-        const fault = untrustedFault(found.value, MAX_MESSAGE);
+        const fault = untrustedFault(found.value, this.#maxMessage);
         if (fault !== undefined) throw new FrameFault(fault);
         return found;
       }

@@ -41,7 +41,7 @@ export const modulesOption = {
       type: "object",
       required: false,
       fields: limitFields,
-      describe: "Limits for what it uses of the machine.",
+      describe: "Limits for what a sandboxed module uses of the machine.",
     },
     audit: {
       type: "boolean",

@@ -48,7 +48,7 @@ describe("check", () => {
 
   test("warns of settings without effect", async () => {
     const { stdout } = await check(
-      "modules: { catalog: { grant: {}, audit: true }, shop: { audit: true, grant: { call: { catalog: [find] }, connect: ['api.example.org:443'], read: [/no/such] } }, nobody: { limits: { cpu: 2 } } }",
+      "modules: { catalog: { grant: {}, audit: true }, shop: { audit: true, grant: { call: { catalog: [find] }, connect: ['api.example.org:443'], read: [/no/such] } }, nobody: { limits: { open_files: 100 } } }",
     );
     for (const wanted of [
       /modules\.nobody: the module nobody is not loaded/,

@@ -59,7 +59,7 @@ describe("a changed grant", () => {
 describe("a changed setting of a module", () => {
   test("is listed by its own name, and moves the module if it says where it runs", async () => {
     await using server = await reconfigured(common, [], files);
-    const limits = { memory: "128MiB" };
+    const limits = { message_size: "128KiB" };
     const plan = await server.apply({ ...common, modules: { two: { run: "trusted", limits } } });
     const { options } = plan;
     assert.deepEqual(
@@ -73,7 +73,7 @@ describe("a changed setting of a module", () => {
         readers: ["two"],
       },
     );
-    assert.equal(options.find(({ name }) => name === "modules.two.limits.memory")?.to, "134217728");
+    assert.equal(options.find(({ name }) => name === "modules.two.limits.message_size")?.to, "131072");
     assert.deepEqual(plan.modules, [{ action: "exchange", module: "two", host: "*", because: ["modules.two.run"] }]);
     assert.match(await server.get("/two"), /^true,0,/);
     const other = await server.apply({ ...common, modules: { two: { run: "trusted" } } });

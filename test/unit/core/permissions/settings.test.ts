@@ -30,7 +30,7 @@ describe("the option modules", () => {
           run: ["/usr/bin/convert"],
           addons: true,
         },
-        limits: { memory: "128MiB", request_cpu: "500ms" },
+        limits: { message_size: "128KiB" },
         audit: true,
         namespaces: "required",
       },
@@ -39,7 +39,7 @@ describe("the option modules", () => {
     assert.equal(problemsOf(modules), "");
     const shop = settingsOf(configFrom({ modules }, "/").value("modules"), "shop");
     assert.deepEqual([shop.grant?.write, shop.grant?.listen], [["data"], [8080]]);
-    assert.deepEqual([shop.limits?.memory, shop.limits?.request_cpu, shop.limits?.cpu], [128 * 2 ** 20, 0.5, 1]);
+    assert.deepEqual(shop.limits, { message_size: 128 * 2 ** 10, open_files: 256 });
     const plain = settingsOf(configFrom({ modules }, "/").value("modules"), "plain");
     assert.deepEqual(plain, { audit: false, namespaces: "auto" } satisfies ModuleSettings);
   });
@@ -47,7 +47,10 @@ describe("the option modules", () => {
   test("refuses unknown fields, and names the nearest one", () => {
     assert.match(problemsOf({ shop: { grants: {} } }), /modules\.shop\.grants is .*: is grant meant\?/);
     assert.match(problemsOf({ shop: { grant: { conect: [] } } }), /grant\.conect is .*: is connect meant\?/);
-    assert.match(problemsOf({ shop: { limits: { memmory: 1 } } }), /limits\.memmory is .*: is memory meant\?/);
+    assert.match(
+      problemsOf({ shop: { limits: { open_file: 100 } } }),
+      /limits\.open_file is .*: is open_files meant\?/,
+    );
   });
 
   test("refuses wrong values with path and reason", () => {
@@ -72,7 +75,7 @@ describe("the option modules", () => {
       ],
       [{ grant: { listen: [0] } }, /grant\.listen is "0", but it must be a port from 1 to 65535/],
       [{ grant: { run: ["convert"] } }, /grant\.run is "convert", but it must be the path of the program/],
-      [{ limits: { memory: "1MiB" } }, /limits\.memory is "1MiB", but it must be a number of bytes/],
+      [{ limits: { message_size: "1KiB" } }, /limits\.message_size is "1KiB", but it must be a number of bytes/],
     ];
     for (const [settings, reason] of cases) assert.match(problemsOf({ shop: settings }), reason);
   });

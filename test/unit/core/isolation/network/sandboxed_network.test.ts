@@ -80,4 +80,21 @@ export default (module) => module.provides("http", { route: {
     const host = await pluginHost(t, { "mod_shop.js": writer }, { modules });
     assert.equal((await host.inject("/shop")).body, `kept ${host.folder}/module_data/shop`);
   });
+
+  test("opens no more files and sends no larger messages than its limits say", { timeout: 120_000 }, async (t) => {
+    const greedy = `import { closeSync, openSync } from "node:fs";
+export const depends = ["http"];
+const said = (call) => { try { return call() ?? "done"; } catch (error) { return error.code ?? error.message; } };
+export default (module) => module.provides("http", { route: {
+  "GET /files": () => { const open = []; const end = said(() => { for (;;) open.push(openSync(module.get_directory() + "/mod_shop.js")); }); open.forEach((fd) => closeSync(fd)); return end + " " + (open.length < 100); },
+  "GET /small": () => said(() => void module.announce_event("shop-word", "x".repeat(1000))),
+  "GET /large": () => said(() => void module.announce_event("shop-word", "x".repeat(100_000))),
+} });`;
+    const modules = { shop: { run: "sandboxed", limits: { open_files: 100, message_size: "64KiB" } } };
+    const host = await pluginHost(t, { "mod_shop.js": greedy }, { modules });
+    assert.equal((await host.inject("/shop/files")).body, "EMFILE true");
+    assert.equal((await host.inject("/shop/small")).body, "done");
+    assert.match((await host.inject("/shop/large")).body, /65536/);
+    assert.equal(stateOf(host, "shop")?.status, "loaded");
+  });
 });
