@@ -6,7 +6,7 @@ import { type ModuleSettings, settingsOf } from "./settings.ts";
 /** A field that differs, with its values as they are read. */
 export interface SettingChange {
   readonly module: string;
-  /** Such as "run", "limits.open_files"; "grant" if there was none before, or is none any longer. */
+  /** Such as "run", "audit"; "grant" if there was none before, or is none any longer. */
   readonly field: string;
   readonly from: unknown;
   readonly to: unknown;

@@ -45,7 +45,8 @@ describe("a sandboxed module", { skip }, () => {
   test("reaches a granted address, is refused others with the line that grants them, and takes its connections with it", {
     timeout: 120_000,
   }, async (t) => {
-    const [granted, other] = [await web(t), await web(t)];
+    const granted = await web(t);
+    const other = await web(t);
     const item = `127.0.0.1:${granted.port}`;
     const modules = { shop: { run: "sandboxed", grant: { connect: [item] } } };
     const host = await pluginHost(t, { "mod_shop.js": shop }, { modules });
