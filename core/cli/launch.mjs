@@ -66,9 +66,6 @@ function split(words) {
   return { words: rest.concat(words.slice(own.length)), inspection: own.filter(isForNode).map(asNodeTakesIt) };
 }
 
-/** Without this flag SIGUSR1 opens Node's debugger to every user of the machine. */
-const closed = "--disable-sigusr1";
-
 /**
  * True for commands that serve, and for files and folders to serve. All other commands end quickly.
  */
@@ -77,13 +74,6 @@ function runsForLong(words) {
   if (named.length === 0 || named.some((word) => word === "run" || existsSync(word))) return true;
   const others = serving();
   return named.some((word) => others.indexOf(word) >= 0);
-}
-
-/** Returns Node's flags. A short command needs none, so it starts Node only once. */
-function flagsFor(words, inspection) {
-  const isInspected = inspection.length > 0 || process.execArgv.some(isInspection);
-  const isOpen = isInspected || !runsForLong(words);
-  return (fromSource ? [sources] : []).concat(isOpen ? [] : [closed]);
 }
 
 function isEnough(version) {
@@ -204,8 +194,9 @@ const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
  */
 const isUnbuilt = !existsSync(main);
 const remedy = isUnbuilt ? "Run npm ci first, without --omit=dev." : "Install it from https://nodejs.org.";
-const flags = flagsFor(words, inspection);
-// Short commands run without the flag, so this process ignores SIGUSR1 itself.
+const flags = fromSource ? [sources] : [];
+// At SIGUSR1, Node.js would open its debugger to every user of the machine. A listener prevents
+// that as the flag --disable-sigusr1 does, which would require a second start of Node.js.
 process.on("SIGUSR1", () => undefined);
 const isNewEnough = isEnough(process.version);
 const executable = isNewEnough ? process.execPath : newerNode();

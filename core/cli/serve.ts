@@ -119,6 +119,8 @@ export async function serve(
     failed: fail,
     listeners: {
       ...Object.fromEntries(signals.map((signal) => [signal, () => guarded(signal, stopAt)])),
+      // Without a listener, this signal would end the process: the launcher's may be removed.
+      SIGUSR1: () => undefined,
       ...(reopen === undefined ? {} : { SIGUSR2: () => guarded("SIGUSR2", reopenAt) }),
       unhandledRejection: (reason: unknown) => attempt(() => service.report(reason)),
       uncaughtException(error: unknown) {

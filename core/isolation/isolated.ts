@@ -169,6 +169,7 @@ class Isolated {
     this.#address = { path: runner.path, token: randomToken() };
     this.#forwarder = new Forwarder(this.#address, runner.channel, (closeCode) => void this.#leave(closeCode), {
       withholdsTokens: this.#isForeign,
+      malformed: (reason) => void runner.end(reason),
     });
   }
 

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { launcher, wordsOf } from "#test/support/launchers.ts";
+import { launcher } from "#test/support/launchers.ts";
 import { load, quickest } from "./measure.ts";
 import { type BenchReport, spread } from "./report.ts";
 
@@ -34,7 +34,7 @@ class Server {
 
   static async start(workers: number, folder: string): Promise<Server> {
     const data = join(folder, `data-${workers}`);
-    const args = [...wordsOf(launcher), "run", "--json", "--workers", String(workers)];
+    const args = [launcher, "run", "--json", "--workers", String(workers)];
     const child = spawn(process.execPath, args, {
       cwd: folder,
       env: { ...process.env, MODHOST_DATA_PATH: data },

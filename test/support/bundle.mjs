@@ -2,8 +2,8 @@
  * Bundles each module of modhost into one file for hosts that run inside a test process. They load
  * the modules again and again, and a start takes a quarter less time this way. The rest of such a
  * host is the source code that the tests import, and its threads run `dist/`. The files are made
- * once and stored until the sources change. Loading a bundled module a second time evaluates no
- * file again.
+ * once and stored until the sources change. A process compiles the file of a module once, and
+ * evaluates it again each time a host loads the module.
  */
 import { createHash } from "node:crypto";
 import {
@@ -18,7 +18,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { digestOf } from "../../config/build/fresh.mjs";
 
@@ -69,11 +69,17 @@ function removeOld() {
 async function buildInto(folder) {
   const { build } = await import("esbuild");
   const { alone, parts } = await import("../../config/build/parts.mjs");
+  const common = { absWorkingDir: root, outbase: root, entryPoints: modules, outdir: folder };
   await build({
-    absWorkingDir: root,
-    outbase: root,
+    ...common,
     bundle: true,
-    format: "esm",
+    format: "cjs",
+    // The file of a module is compiled once, and its value is a function that evaluates it again.
+    banner: { js: "module.exports = (module, importMeta) => {" },
+    footer: { js: "};" },
+    define: { "import.meta.resolve": "importMeta.resolve" },
+    logOverride: { "empty-import-meta": "error" },
+    outExtension: { ".js": ".cjs" },
     platform: "node",
     target: "node24",
     packages: "external",
@@ -81,27 +87,39 @@ async function buildInto(folder) {
     keepNames: true,
     legalComments: "none",
     logLevel: "silent",
-    entryPoints: modules,
-    outdir: folder,
     plugins: [
       { name: "others", setup: leaveOthers },
       { name: "source-urls", setup: keepSourceUrls },
     ],
   });
-  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  const { metafile } = await build({ ...common, format: "esm", metafile: true, write: false });
+  for (const { entryPoint, exports: names } of Object.values(metafile.outputs))
+    writeFileSync(join(folder, entryPoint.replace(/\.ts$/, ".mjs")), evaluation(entryPoint, names));
   writeFileSync(join(folder, "tests.cjs"), hookOf(modules, [...parts, ...alone]));
 }
 
+/** Makes the file that a host imports with a version: it evaluates the module once more. */
+const evaluation = (source, names) => `import { createRequire } from "node:module";
+const evaluated = { exports: {} };
+createRequire(import.meta.url)("./${basename(source, ".ts")}.cjs")(evaluated, import.meta);
+${names.map((name, at) => `const _${at} = evaluated.exports[${JSON.stringify(name)}]; export { _${at} as ${name} };`).join("\n")}
+`;
+
 /**
- * Leaves files outside the module unbundled: each of them is evaluated once, whoever imports it.
+ * Leaves files outside the module unbundled, and those that modhost exports: each of them is
+ * evaluated once, whoever imports it.
  */
 function leaveOthers({ onResolve }) {
   onResolve({ filter: /^\.\.?\// }, ({ path, importer }) => {
     const file = resolve(dirname(importer), path);
     const [own] = relative(join(root, "modules"), importer).split(sep);
     if (importer === "" || file.startsWith(join(root, "modules", own) + sep)) return undefined;
-    return { path: pathToFileURL(file).href, external: true };
+    return { path: file, external: true };
   });
+  onResolve({ filter: /^modhost(?:\/|$)/ }, ({ path }) => ({
+    path: join(root, exports[path.replace("modhost", ".")].source),
+    external: true,
+  }));
 }
 
 /** The address of the source: files next to it are found there, wherever the bundle is. */
@@ -125,7 +143,7 @@ const { isMainThread } = require("node:worker_threads");
 const { pathToFileURL } = require("node:url");
 
 const folder = isMainThread ? pathToFileURL(__dirname + "/") : ${JSON.stringify(pathToFileURL(join(root, "dist/")).href)};
-const made = new Map(isMainThread ? ${JSON.stringify(madeOf(files))} : ${JSON.stringify(madeOf(ofThreads))});
+const made = new Map(isMainThread ? ${JSON.stringify(madeOf(files, ".mjs"))} : ${JSON.stringify(madeOf(ofThreads, ".js"))});
 
 registerHooks({
   resolve(specifier, context, next) {
@@ -139,5 +157,5 @@ registerHooks({
 });
 `;
 
-const madeOf = (files) =>
-  files.map((file) => [pathToFileURL(join(root, file)).href, file.replaceAll(sep, "/").replace(/\.ts$/, ".js")]);
+const madeOf = (files, extension) =>
+  files.map((file) => [pathToFileURL(join(root, file)).href, file.replaceAll(sep, "/").replace(/\.ts$/, extension)]);

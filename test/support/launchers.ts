@@ -21,11 +21,4 @@ export const nodeLauncher = ours("modules/mod_http_api/cli/launch_node.mjs");
  * Flags for programs that run parts of a server from the sources, with the heap size of a server
  * process.
  */
-export const serverFlags: readonly string[] = ["--conditions=source", "--disable-sigusr1", ...heapFlags];
-
-/**
- * Arguments for Node that run the launcher `file`. Without the flag, the launcher of a server would
- * start Node a second time. `unit/core/cli/launch.test.ts` shows that a launcher adds the flag
- * itself.
- */
-export const wordsOf = (file: string): readonly string[] => ["--disable-sigusr1", file];
+export const serverFlags: readonly string[] = ["--conditions=source", ...heapFlags];

@@ -1,6 +1,7 @@
 /**
- * Reporter for pipes and logs: a dot for each test, then each failure in full, then the counts. It
- * takes the events of Node's test runner and yields text.
+ * Reporter for pipes and logs: a dot for each test, each failure in full as it happens, and at the
+ * end the counts and where the failures are. It takes the events of Node's test runner and yields
+ * text.
  */
 import { relative } from "node:path";
 import { inspect } from "node:util";
@@ -15,13 +16,18 @@ function failedByTests({ details }) {
   return details.error?.failureType === "subtestsFailed";
 }
 
-/** Describes a failure and its cause. */
-function describeFailure({ name, file, line, column, details }) {
-  const cause = details.error?.cause ?? details.error;
+/** Names a failure and its position. */
+function titleOf({ name, file, line, column }) {
   const position = file === undefined ? "" : ` (${relative(process.cwd(), file)}:${line}:${column})`;
+  return `failed: ${name}${position}`;
+}
+
+/** Describes a failure and its cause. */
+function describeFailure(failure) {
+  const { error } = failure.details;
+  const cause = error?.cause ?? error;
   const text = typeof cause === "string" ? cause : (cause?.stack ?? inspect(cause));
-  const end = describeEnd(details.error);
-  return `\nfailed: ${name}${position}\n${text.slice(0, causeLength)}${end}\n`.replaceAll("\n", "\n  ");
+  return `\n${titleOf(failure)}\n${text.slice(0, causeLength)}${describeEnd(error)}\n`.replaceAll("\n", "\n  ");
 }
 
 /** Describes how the process of a whole file ended. Empty for a test. */
@@ -37,8 +43,13 @@ export default async function* report(events) {
   for await (const { type, data } of events) {
     if (type === "test:pass" || type === "test:fail") {
       if (data.details?.type === "suite" && (type === "test:pass" || failedByTests(data))) continue;
-      if (type === "test:fail") failures.push(data);
-      yield type === "test:fail" ? "X" : data.skip !== undefined || data.todo !== undefined ? "-" : ".";
+      if (type === "test:fail") {
+        failures.push(titleOf(data));
+        yield `X${describeFailure(data)}\n`;
+        column = 0;
+        continue;
+      }
+      yield data.skip !== undefined || data.todo !== undefined ? "-" : ".";
       column = (column + 1) % lineWidth;
       if (column === 0) yield "\n";
     } else if (type === "test:diagnostic" && data.nesting === 0) {
@@ -47,7 +58,5 @@ export default async function* report(events) {
       yield data.message;
     }
   }
-  yield "\n";
-  for (const failure of failures) yield describeFailure(failure);
-  yield `\n${counts.join("\n")}\n`;
+  yield `\n\n${failures.map((title) => `${title}\n`).join("")}${counts.join("\n")}\n`;
 }

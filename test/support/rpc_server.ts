@@ -8,7 +8,7 @@ import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { endingWithUs } from "./engines/programs.ts";
-import { launcher as cloned, wordsOf } from "./launchers.ts";
+import { launcher as cloned } from "./launchers.ts";
 
 /** Only the RPC API, without the dashboard and other modules. A start takes a tenth of the time. */
 export const apiOnly: NodeJS.ProcessEnv = { MODHOST_MODULES_ENABLED: "http,http_errors,http_api" };
@@ -70,7 +70,7 @@ export class RpcServer implements AsyncDisposable {
       MODHOST_DATA_PATH: folder,
       MODHOST_HTTP_LOG: "false",
     };
-    const [first = "", ...others] = [...within, process.execPath, ...nodeFlags, ...wordsOf(launcher), "run", "--json"];
+    const [first = "", ...others] = [...within, process.execPath, ...nodeFlags, launcher, "run", "--json"];
     const [program, ...args] = endingWithUs(first, ...others);
     const child = spawn(program, args, {
       cwd: folder,

@@ -13,13 +13,17 @@ const FILES_PER_PROCESS = 30;
 /** Takes minutes, mostly waiting. The run would wait for such a file at its end. */
 const LONG = /\/test\/(?:clients|endurance)\//;
 
+/** Waits for networks and disks for most of its time, too, which others use if it starts early. */
+const WAITING = /\/test\/unit\/modules\/mod_(?:node|http_api)\//;
+
 /** Measures something of the whole process, mocks a global, or waits at its top level. */
 const ALONE = /\.alone\.test\.ts$/;
 
 /**
  * Writes the files that Node's runner gets instead of these: one for each file that runs alone, and
  * one for each group of neighbours. The runner sorts its files, so the names of the written files
- * define the order: long ones start first. `remove` deletes them.
+ * define the order: those that wait most start first, and those of one file, which fill the gaps,
+ * last. `remove` deletes them.
  * @param {readonly string[]} files absolute
  */
 export function together(files) {
@@ -31,19 +35,21 @@ export function together(files) {
     writeFileSync(file, text);
     written.push(file);
   };
-  const { long = [], alone = [], shared = [] } = Object.groupBy(files, kindOf);
+  const { long = [], waiting = [], shared = [], alone = [] } = Object.groupBy(files, kindOf);
   const writeSingle = (file) =>
     write(`-${basename(file, ".test.ts")}`, `import ${JSON.stringify(pathToFileURL(file).href)};\n`);
   long.forEach(writeSingle);
-  for (let at = 0; at < shared.length; at += FILES_PER_PROCESS)
-    write("", textOf(shared.slice(at, at + FILES_PER_PROCESS)));
+  for (const neighbours of [waiting, shared])
+    for (let at = 0; at < neighbours.length; at += FILES_PER_PROCESS)
+      write("", textOf(neighbours.slice(at, at + FILES_PER_PROCESS)));
   alone.forEach(writeSingle);
   return { files: written, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 function kindOf(file) {
   if (LONG.test(file)) return "long";
-  return ALONE.test(file) ? "alone" : "shared";
+  if (ALONE.test(file)) return "alone";
+  return WAITING.test(file) ? "waiting" : "shared";
 }
 
 /**

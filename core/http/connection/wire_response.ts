@@ -10,12 +10,17 @@ type Done = (error?: Error | null) => void;
 export class WireResponse extends ServerResponse {
   override write(chunk: unknown, encoding?: BufferEncoding | Done | null, done?: Done): boolean {
     if (!isText(chunk, encoding)) return super.write(chunk, encoding as BufferEncoding, done);
-    return super.write(...unjoined(chunk), typeof encoding === "function" ? encoding : done);
+    const callback = typeof encoding === "function" ? encoding : done;
+    // Node may join ASCII to the head: it is the same in both encodings.
+    if (isAscii(chunk)) return super.write(chunk, "latin1", callback);
+    return super.write(Buffer.from(chunk), callback);
   }
 
   override end(chunk?: unknown, encoding?: BufferEncoding | (() => void) | null, done?: () => void): this {
     if (!isText(chunk, encoding)) return super.end(chunk, encoding as BufferEncoding, done);
-    return super.end(...unjoined(chunk), typeof encoding === "function" ? encoding : done);
+    const callback = typeof encoding === "function" ? encoding : done;
+    if (isAscii(chunk)) return super.end(chunk, "latin1", callback);
+    return super.end(Buffer.from(chunk), callback);
   }
 
   override flushHeaders(): void {
@@ -32,9 +37,9 @@ function isText(chunk: unknown, encoding: unknown): chunk is string {
 }
 
 /**
- * Returns a text in a form that Node may join to the head. ASCII is the same in both encodings. Any
- * other text becomes bytes, which Node writes separately.
+ * Whether the text is the same bytes in latin1 and in UTF-8. Any other text is sent as bytes, which
+ * Node writes separately from the head.
  */
-function unjoined(text: string): [string | Buffer, BufferEncoding] {
-  return Buffer.byteLength(text) === text.length ? [text, "latin1"] : [Buffer.from(text), "utf8"];
+function isAscii(text: string): boolean {
+  return Buffer.byteLength(text) === text.length;
 }

@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from "node:async_hooks";
+import { AsyncResource } from "node:async_hooks";
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -71,11 +71,13 @@ export async function pump(
   let isOver = false;
   // `close` is emitted outside of the module's asynchronous context, but `end` runs the module's
   // generator.
-  const end = AsyncLocalStorage.bind(() => {
+  const context = new AsyncResource("modhost.body");
+  const leaveSource = () => {
     if (source instanceof Readable) source.destroy();
     else if (!isOver) leave(iterator);
     isOver = true;
-  });
+  };
+  const end = () => context.runInAsyncScope(leaveSource);
   const wrong = (amount: string) =>
     new Error(`The body has ${amount} than the ${length} bytes that content_length announced`);
   raw.once("close", end);

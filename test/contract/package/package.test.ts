@@ -8,6 +8,7 @@ import { isBuiltin } from "node:module";
 import { basename, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { Program, withNode } from "#test/unit/core/cli/spawned.ts";
 import { write } from "#test/unit/core/module/support.ts";
@@ -278,6 +279,17 @@ describe("an installed package", () => {
     assert.equal(await version(), first);
   });
 
+  test("loads the code of elliptic curves when a key first needs it", async () => {
+    // That code loads this module of Node.js.
+    const loaded = 'process.moduleLoadList.includes("NativeModule internal/crypto/webcrypto")';
+    const program = JSON.stringify(pathToFileURL(inPackage("dist/program.mjs")));
+    const code = `const { part } = await import(${program});
+      part("modules/mod_node/index");
+      console.log(${loaded});`;
+    const said = await run(process.execPath, ["--input-type=module", "--eval", code], project);
+    assert.equal(said, "false\n");
+  });
+
   test("runs without a configuration, by its embedded default", async () => {
     await using program = await Program.in({}, inPackage("core/cli/launch.mjs"));
     const report = JSON.parse((await program.run(["check"], withNode)).stdout);
@@ -304,6 +316,7 @@ describe("an installed package", () => {
     daemon.kill("SIGKILL");
     await daemon.ended;
     assert.equal(await said("cat", cid), "packed");
+    assert.match(await said("key", "gen", "--type=secp256k1", "curved"), /^k/);
     // The command lists bundled packages as well as installed ones.
     const packages = (await said("version", "deps")).split("\n").map((line) => line.replace(/^(.+)@.*$/, "$1"));
     assert.deepEqual(

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { launcher, wordsOf } from "#test/support/launchers.ts";
+import { launcher } from "#test/support/launchers.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { firstServer, serverEnv } from "./crash.ts";
 import { digest, observe } from "./items.ts";
@@ -103,7 +103,7 @@ class Load {
 /** Returns the command line with the server's configuration. */
 function command(data: string, args: readonly string[]) {
   const { NODE_OPTIONS: _, ...env } = process.env;
-  const child = spawn(process.execPath, [...wordsOf(launcher), ...args, "--json"], {
+  const child = spawn(process.execPath, [launcher, ...args, "--json"], {
     cwd: data,
     env: { ...env, ...serverEnv, MODHOST_DATA_PATH: data },
     stdio: ["ignore", "ignore", "pipe"],

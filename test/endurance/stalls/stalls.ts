@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { launcher, wordsOf } from "#test/support/launchers.ts";
+import { launcher } from "#test/support/launchers.ts";
 
 export interface StallSettings {
   readonly clients: number;
@@ -62,7 +62,7 @@ export async function stalls(settings: StallSettings): Promise<StallOutcome> {
     child.kill("SIGCONT");
   };
   try {
-    const server = start([...wordsOf(launcher), "run"], {
+    const server = start([launcher, "run"], {
       MODHOST_MODULES_ENABLED: "http,http_api",
       MODHOST_HTTP_PORTS: "0",
       MODHOST_HTTPS_PORTS: "",

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { launcher, wordsOf } from "#test/support/launchers.ts";
+import { launcher } from "#test/support/launchers.ts";
 import { folderOf, write } from "#test/unit/core/module/support.ts";
 
 // It has no types: any Node.js can run it.
@@ -73,7 +73,7 @@ process.on("exit", () => console.error("SPY " + JSON.stringify(loaded)));
 
 test("the program that tests start loads no source, with all its modules", async (t) => {
   const folder = await folderOf(t, { "spy.cjs": SPY });
-  const args = [`--require=${join(folder, "spy.cjs")}`, ...wordsOf(launcher), "check"];
+  const args = [`--require=${join(folder, "spy.cjs")}`, launcher, "check"];
   const { stderr } = await promisify(execFile)(process.execPath, args, { cwd: folder });
   assert.deepEqual(JSON.parse(/^SPY (.*)$/m.exec(stderr)?.[1] ?? "null"), []);
 });

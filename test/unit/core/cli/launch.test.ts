@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
-import { chmod, copyFile, mkdir, mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
@@ -12,9 +12,6 @@ import { after, describe, test } from "node:test";
 const launcher = new URL("../../../../core/cli/launch.mjs", import.meta.url);
 const root = mkdtempSync(join(tmpdir(), "modhost-launch-"));
 after(() => rm(root, { recursive: true }));
-
-/** With this flag SIGUSR1 opens no debugger. */
-const closed = "--disable-sigusr1";
 
 type Launched = ChildProcessByStdio<null, Readable, Readable>;
 
@@ -71,7 +68,7 @@ describe("the launcher", () => {
     for (const clone of [{}, { [source]: "throw new Error()", "package-lock.json": "{}" }]) {
       const folder = await tree({ [built]: reporting, ...clone });
       const { stdout, stderr, code } = await ended(launch(folder, [], "run", "--x"));
-      assert.deepEqual(JSON.parse(stdout), { args: ["run", "--x"], flags: [closed] });
+      assert.deepEqual(JSON.parse(stdout), { args: ["run", "--x"], flags: [] });
       assert.deepEqual([stderr, code], ["", 7]);
     }
   });
@@ -84,34 +81,35 @@ describe("the launcher", () => {
       [[], ["--watch", "."]],
     ] as const) {
       const { stdout } = await ended(launch(folder, [...flags], ...words));
-      assert.deepEqual(JSON.parse(stdout), { args: words, flags: ["--conditions=source", closed] });
+      assert.deepEqual(JSON.parse(stdout), { args: words, flags: ["--conditions=source"] });
     }
     const packaged = await tree({ [built]: reporting });
     const { stdout } = await ended(launch(packaged, ["--conditions=source"], "run", "--watch"));
     assert.deepEqual(JSON.parse(stdout).args, ["run", "--watch"]);
   });
 
-  test("opens a debugger of a server at SIGUSR1 only with --inspect", async () => {
-    const folder = await tree({ [built]: reporting });
-    const flagsOf = async (flags: string[], ...words: string[]): Promise<readonly string[]> =>
-      JSON.parse((await ended(launch(folder, flags, ...words))).stdout).flags;
-    assert.ok((await flagsOf([], "--config", "x", "node", "daemon")).includes(closed));
-    assert.ok((await flagsOf([], ".")).includes(closed));
-    assert.equal((await flagsOf(["--inspect=0"], "run")).includes(closed), false);
-    assert.equal((await flagsOf([], "status")).includes(closed), false);
-  });
-
-  test("starts no further process if all flags are set already", async () => {
-    const folder = await tree({ [built]: "console.log(process.pid);" });
-    const child = launch(folder, [closed]);
-    assert.equal(Number((await ended(child)).stdout), child.pid);
+  test("opens no debugger at SIGUSR1, whatever the command", async () => {
+    const folder = await tree({
+      [built]: `import { url } from "node:inspector"; console.log("runs"); setTimeout(() => console.log(url()), 300);`,
+    });
+    for (const args of [[], ["run", "."], ["node", "daemon"], ["status"]]) {
+      const child = launch(folder, [], ...args);
+      child.stdout.once("data", () => child.kill("SIGUSR1"));
+      const { stdout, stderr, code, signal } = await ended(child);
+      assert.deepEqual([stdout, stderr, code, signal], ["runs\nundefined\n", "", 0, null], args.join(" "));
+    }
   });
 
   test("starts Node.js once, whatever the command", async () => {
-    const folder = await tree({ [built]: "console.log(process.pid);" });
+    const folder = await tree({ [built]: "" });
+    const starts = join(folder, "starts");
+    const counting = `data:text/javascript,${encodeURIComponent(
+      `import { appendFileSync } from "node:fs"; appendFileSync(${JSON.stringify(starts)}, "1");`,
+    )}`;
     for (const args of [[], ["run", "./mod_hello.js"], ["node", "daemon"], ["status"]]) {
-      const child = launch(folder, [], ...args);
-      assert.equal(Number((await ended(child)).stdout), child.pid, args.join(" "));
+      await writeFile(starts, "");
+      await ended(launch(folder, [`--import=${counting}`], ...args));
+      assert.equal(await readFile(starts, "utf8"), "1", args.join(" "));
     }
   });
 

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { program } from "#core/cli/program.ts";
-import { launcher as ownLauncher, wordsOf } from "#test/support/launchers.ts";
+import { launcher as ownLauncher } from "#test/support/launchers.ts";
 
 export interface Ended {
   readonly stdout: string;
@@ -106,7 +106,7 @@ export class Program {
   }
 
   #spawn(args: readonly string[], more: NodeJS.ProcessEnv) {
-    const child = spawn(process.execPath, [...wordsOf(this.#launcher), ...args], {
+    const child = spawn(process.execPath, [this.#launcher, ...args], {
       cwd: this.folder,
       env: environment(more),
       stdio: ["ignore", "pipe", "pipe"],

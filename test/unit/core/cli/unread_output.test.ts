@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { eventually } from "#test/support/eventually.ts";
-import { launcher, wordsOf } from "#test/support/launchers.ts";
+import { launcher } from "#test/support/launchers.ts";
 import { withoutNode } from "./spawned.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "modhost-unread-"));
@@ -51,7 +51,7 @@ function unreadPipe(): { path: string; fd: number } {
 async function start(stdio: ("pipe" | number)[], env: NodeJS.ProcessEnv = {}) {
   const portFile = join(folder, `port${(made += 1)}`);
   const { NODE_OPTIONS: _, ...inherited } = process.env;
-  const child = spawn(process.execPath, [...wordsOf(launcher), "run", "./mod_talk.mjs"], {
+  const child = spawn(process.execPath, [launcher, "run", "./mod_talk.mjs"], {
     cwd: folder,
     env: {
       ...inherited,

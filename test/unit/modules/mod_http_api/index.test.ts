@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import type { NodeModule } from "modhost/node";
 import { createTestHost } from "modhost/testing";
-import { launcher, wordsOf } from "#test/support/launchers.ts";
+import { launcher } from "#test/support/launchers.ts";
 import { startRpc } from "./commands/support.ts";
 
 const apiFile = (folder: string) => readFile(join(folder, "data/repo/api"), "utf8").catch(() => undefined);
@@ -105,7 +105,7 @@ test("shutdown ends the program", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const env = { ...process.env, MODHOST_MODULES_ENABLED: "http,http_api", MODHOST_HTTP_PORTS: "0" };
-  const child = spawn(process.execPath, [...wordsOf(launcher), "run", "--json"], {
+  const child = spawn(process.execPath, [launcher, "run", "--json"], {
     cwd: folder,
     env: { ...env, MODHOST_HTTPS_PORTS: "", NODE_OPTIONS: "" },
     stdio: ["ignore", "pipe", "ignore"],

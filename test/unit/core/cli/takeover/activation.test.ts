@@ -14,7 +14,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { inheritedSockets } from "#core/cli/takeover/activation.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { launcher, wordsOf } from "#test/support/launchers.ts";
+import { launcher } from "#test/support/launchers.ts";
 import { Program } from "../spawned.ts";
 
 const holder = fileURLToPath(new URL("../../../../support/socket_holder.mjs", import.meta.url));
@@ -42,7 +42,7 @@ async function serverOnSocket(name: string, config: (port: number) => object) {
     }),
   });
   const { fd } = (socket as unknown as { _handle: { fd: number } })._handle;
-  const words = [...wordsOf(launcher), "run", "--json"];
+  const words = [launcher, "run", "--json"];
   const { NODE_OPTIONS: _, ...env } = process.env;
   const child = spawn(process.execPath, [holder, name, ...words], {
     cwd: program.folder,

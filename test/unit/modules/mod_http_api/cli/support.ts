@@ -18,7 +18,7 @@ import { sharedOptions } from "#modules/mod_http_api/cli/node/repo.ts";
 import { Daemon as DaemonService } from "#modules/mod_http_api/cli/node/service.ts";
 import { callOptions } from "#modules/mod_http_api/cli/rpc/parse.ts";
 import { openNode } from "#node/node/open.ts";
-import { nodeLauncher as ownProgram, wordsOf } from "#test/support/launchers.ts";
+import { nodeLauncher as ownProgram } from "#test/support/launchers.ts";
 
 /** `modhost-node` of this checkout. */
 export { ownProgram };
@@ -196,7 +196,7 @@ export class Sandbox implements AsyncDisposable {
 
   #spawn(args: readonly string[], more: NodeJS.ProcessEnv): Child {
     const { NODE_OPTIONS: _, ...inherited } = process.env;
-    const [file, ...first] = this.#file.endsWith(".mjs") ? [process.execPath, ...wordsOf(this.#file)] : [this.#file];
+    const [file, ...first] = this.#file.endsWith(".mjs") ? [process.execPath, this.#file] : [this.#file];
     const child = spawn(file as string, [...first, ...args], {
       cwd: this.folder,
       env: { ...inherited, IPFS_PATH: this.repo, ...more },

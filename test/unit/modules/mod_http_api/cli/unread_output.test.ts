@@ -9,7 +9,6 @@ import { closeSync, constants, openSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { wordsOf } from "#test/support/launchers.ts";
 import { call, ownProgram, Sandbox, urlOf } from "./support.ts";
 
 for (const [what, streams] of [
@@ -26,7 +25,7 @@ for (const [what, streams] of [
       return openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
     });
     const { NODE_OPTIONS: _, ...inherited } = process.env;
-    const child = spawn(process.execPath, [...wordsOf(ownProgram), "daemon", "--offline"], {
+    const child = spawn(process.execPath, [ownProgram, "daemon", "--offline"], {
       env: { ...inherited, IPFS_PATH: sandbox.repo, GOLOG_LOG_LEVEL: "debug" },
       stdio: ["ignore", ...opened],
     });
