@@ -149,6 +149,9 @@ export class FrameSocket {
 
   /** Handles bytes that have arrived. */
   receive(chunk: Buffer): void {
+    // What the receiver sends in this turn is written before the work that it puts off with
+    // setImmediate, which may take long.
+    this.#schedule();
     this.#chunks.push(chunk);
     this.#available += chunk.length;
     try {
