@@ -149,8 +149,7 @@ export class FrameSocket {
 
   /** Handles bytes that have arrived. */
   receive(chunk: Buffer): void {
-    // What the receiver sends in this turn is written before the work that it puts off with
-    // setImmediate, which may take long.
+    // The receiver may put off long work with setImmediate, and its frames must not wait for that.
     this.#schedule();
     this.#chunks.push(chunk);
     this.#available += chunk.length;
