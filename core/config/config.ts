@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { domainToASCII } from "node:url";
 import { isDeepStrictEqual } from "node:util";
+import { settingsProblems } from "../permissions/index.ts";
 import type { OptionDeclaration, OptionDeclarations, OptionSource } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { nearest } from "../util/nearest.ts";
@@ -152,7 +153,9 @@ export class Config {
     for (const [name, text] of this.#environment) problems.push(...variableFaults(variableOf(name), text));
     for (const [name, declaration] of this.#declarations) {
       const { path, value } = this.#find(name);
-      if (value !== undefined) convertInto(problems, declaration, path, value, this.directory);
+      if (value === undefined) continue;
+      const converted = convertInto(problems, declaration, path, value, this.directory);
+      if (name === "modules") problems.push(...settingsProblems(converted));
     }
     for (const { written, values } of this.#hosts.values()) {
       for (const [name, value] of Object.entries(values)) {
@@ -200,6 +203,22 @@ export class Config {
       }),
       ...misspelt.map(({ path, nearest }) => ({ path, value: SET, allowed: `the app is named ${nearest}` })),
     ]);
+  }
+
+  /**
+   * Refuses entries of the option `modules` whose names are misspelt: the modules that are meant
+   * would run without these settings. `unknown` has the names of no module, each with a module of
+   * nearly the same name.
+   * @throws {ModhostError} CONFIG_INVALID
+   */
+  checkModuleNames(unknown: readonly UnknownName[]): void {
+    this.#refuse(
+      unknown.flatMap(({ path, nearest: meant }) => {
+        if (meant === undefined) return [];
+        const allowed = `no module has this name: write ${meant}, which would otherwise run without these settings`;
+        return [{ path, value: SET, allowed }];
+      }),
+    );
   }
 
   #refuse(problems: readonly Problem[]): void {

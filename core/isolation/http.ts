@@ -3,10 +3,10 @@
  * of the system.
  */
 import type { IncomingMessage } from "node:http";
-import { createServer, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
 import { idsElsewhere } from "../http/message/request.ts";
-import { listen, listenAt } from "../ports/listen.ts";
+import { listenAt } from "../ports/listen.ts";
 import { serializeError } from "../relay/errors.ts";
 import { admit, asciiJson, PASSED_FIELD, REFUSED_FIELD } from "../relay/inner_request.ts";
 import { RelayedMessage } from "../relay/relayed_message.ts";
@@ -42,7 +42,7 @@ export class WorkerHttp {
   readonly #passing = new Set<string>();
   readonly #log: WorkerLog;
   readonly #tokens: Tokens;
-  readonly #listener: number | undefined;
+  readonly #listen: ((server: Server) => Promise<void>) | undefined;
   #service: HttpService | undefined;
   #grace = 10;
   #isLeaving = false;
@@ -50,12 +50,12 @@ export class WorkerHttp {
   isUsed = false;
 
   /**
-   * `kinds` are those that the module declares. `listener` is the descriptor of a socket that
-   * listens already.
+   * `kinds` are those that the module declares. `listen` makes a server listen; without it the host
+   * names a path.
    */
-  constructor(log: WorkerLog, kinds: ScopeKinds, listener?: number) {
+  constructor(log: WorkerLog, kinds: ScopeKinds, listen?: (server: Server) => Promise<void>) {
     this.#log = log;
-    this.#listener = listener;
+    this.#listen = listen;
     this.#tokens = checkedTokens(kinds);
   }
 
@@ -80,7 +80,7 @@ export class WorkerHttp {
     this.#service = service;
     for (const item of apps) this.add(item);
     const server = createServer({ allowHalfOpen: true }, (socket) => this.#connect(service, socket, token));
-    await (this.#listener === undefined ? listenAt(server, { path }) : listen(server, { fd: this.#listener }));
+    await (this.#listen === undefined ? listenAt(server, { path }) : this.#listen(server));
   }
 
   /** Serves a connection of the host: one with frames of requests, or one for a websocket. */

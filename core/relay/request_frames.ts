@@ -149,6 +149,8 @@ export class FrameSocket {
 
   /** Handles bytes that have arrived. */
   receive(chunk: Buffer): void {
+    // The receiver may put off long work with setImmediate, and its frames must not wait for that.
+    this.#schedule();
     this.#chunks.push(chunk);
     this.#available += chunk.length;
     try {

@@ -222,6 +222,25 @@ describe("a request over the link", () => {
     assert.ok(caught.length > 0 && caught.every((message) => message === "of a listener"));
   });
 
+  test("is answered before the work that its handler puts off with setImmediate", async (t) => {
+    const written: number[] = [];
+    const { link } = await listen(t, (socket) => {
+      socket.once("data", (first: Buffer) => {
+        new ServedRequests(socket, first, token, async (_, response) => {
+          setImmediate(() => written.push(socket.bytesWritten));
+          await undefined;
+          response.end("done");
+        });
+      });
+    });
+    for (const count of [1, 2]) {
+      const before = written.at(-1) ?? 0;
+      await link.send(get()).response;
+      await eventually("the work is done", () => written.length === count);
+      assert.ok((written.at(-1) ?? 0) > before, "the response is not written yet");
+    }
+  });
+
   test("is refused without the token of the worker", async (t) => {
     const { link, reasons } = await serve(t, (_, response) => response.end(), "another token");
     await assert.rejects(link.send(get()).response, { reason: "lost" });
