@@ -235,6 +235,7 @@ class ModuleHost implements Host {
     this.#running = running;
     const { modules, catalog, ports, certificates } = running;
     const loading = Date.now();
+    config.checkModules(() => catalog.unknownModules());
     await modules.prepare();
     try {
       config.check();

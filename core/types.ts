@@ -16,6 +16,7 @@ export type * from "./types/metrics.ts";
 export type * from "./types/middleware.ts";
 export type * from "./types/module.ts";
 export type * from "./types/options.ts";
+export type * from "./types/permissions.ts";
 export type * from "./types/plan.ts";
 export type * from "./types/presented_token.ts";
 export type * from "./types/provider.ts";

@@ -16,10 +16,11 @@ const inWings = (names) => `^modules/mod_node/(${names.join("|")})/`;
 
 /**
  * Folders of the core that import none of the others. Only `http` may use `relay`, which forwards
- * requests to another server.
+ * requests to another server, and `config` declares an option that `permissions` describes.
  */
 const protocols = {
-  config: "",
+  permissions: "",
+  config: "permissions/|",
   tls: "",
   net: "",
   http: "relay/|",
@@ -135,7 +136,7 @@ module.exports = {
     ...Object.entries(protocols).map(([name, also]) => ({
       name: `${name}-imports-no-neighbour`,
       comment:
-        "config, tls, net, http, metrics, tokens, relay and sandbox share core/util/. Only host.ts, host/ and module/ connect them with each other and with modules.",
+        "permissions, config, tls, net, http, metrics, tokens, relay and sandbox share core/util/. Only host.ts, host/ and module/ connect them with each other and with modules.",
       severity: "error",
       from: { path: `^core/${name}/` },
       to: { path: `^core/(?!${name}/|${also}util/|types)` },

@@ -17,6 +17,7 @@ import {
   socketOption,
   statusOf,
 } from "./admin/client.ts";
+import { permissionWarnings } from "./check_permissions.ts";
 import { fileProblems, portFaults, valueWarnings } from "./check_values.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { filesArgument, hostOptions, type Logged, labelOf, withHost } from "./hosted.ts";
@@ -157,7 +158,15 @@ async function reportOf(host: Host, logged: readonly Logged[]): Promise<Report> 
   const modules = states.map(({ name, host, file, status }) => ({ name, host, file, status }));
   const values = await valueWarnings(host.config, httpOf(host));
   const empty = host.config.isEmpty ? ["The config file is empty: all options have their defaults"] : [];
-  const warnings = [...empty, ...certificates.warnings, ...unknown, ...values, ...said(logged, "warn", states)];
+  const permissions = permissionWarnings(host.config, states);
+  const warnings = [
+    ...empty,
+    ...certificates.warnings,
+    ...unknown,
+    ...values,
+    ...permissions,
+    ...said(logged, "warn", states),
+  ];
   return { ok: problems.length === 0, config: host.config.file, modules, problems, warnings };
 }
 

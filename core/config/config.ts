@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { domainToASCII } from "node:url";
 import { isDeepStrictEqual } from "node:util";
+import { settingsProblems } from "../permissions/index.ts";
 import type { OptionDeclaration, OptionDeclarations, OptionSource } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { nearest } from "../util/nearest.ts";
@@ -150,10 +151,7 @@ export class Config {
   check(): void {
     const problems: Problem[] = [...this.#hostProblems(), ...impossibleNames(this.#server)];
     for (const [name, text] of this.#environment) problems.push(...variableFaults(variableOf(name), text));
-    for (const [name, declaration] of this.#declarations) {
-      const { path, value } = this.#find(name);
-      if (value !== undefined) convertInto(problems, declaration, path, value, this.directory);
-    }
+    for (const name of this.#declarations.keys()) problems.push(...this.#problemsOf(name));
     for (const { written, values } of this.#hosts.values()) {
       for (const [name, value] of Object.entries(values)) {
         const declaration = this.#declarations.get(name);
@@ -200,6 +198,32 @@ export class Config {
       }),
       ...misspelt.map(({ path, nearest }) => ({ path, value: SET, allowed: `the app is named ${nearest}` })),
     ]);
+  }
+
+  /**
+   * Checks the option `modules`, before any module is evaluated: with a wrong entry, or a misspelt
+   * name, the module that is meant would run without these settings. `unknown` returns the names of
+   * no module, each with a module of nearly the same name.
+   * @throws {ModhostError} CONFIG_INVALID
+   */
+  checkModules(unknown: () => readonly UnknownName[]): void {
+    this.#refuse(this.#problemsOf("modules"));
+    const misspelt = unknown().flatMap(({ path, nearest: meant }) => {
+      if (meant === undefined) return [];
+      const allowed = `no module has this name: write ${meant}, which would otherwise run without these settings`;
+      return [{ path, value: SET, allowed }];
+    });
+    this.#refuse(misspelt);
+  }
+
+  /** Returns what is wrong with the value of a declared option of the server. */
+  #problemsOf(name: string): Problem[] {
+    const declaration = this.#declarations.get(name);
+    const { path, value } = this.#find(name);
+    if (declaration === undefined || value === undefined) return [];
+    const problems: Problem[] = [];
+    const converted = convertInto(problems, declaration, path, value, this.directory);
+    return name === "modules" ? [...problems, ...settingsProblems(converted)] : problems;
   }
 
   #refuse(problems: readonly Problem[]): void {

@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import { resolve } from "node:path";
 import type { OptionDeclaration, OptionDeclarations, OptionType } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
+import { nearest } from "../util/nearest.ts";
 
 /** A value that an option does not accept: its path, and what is allowed. */
 export interface Problem {
@@ -148,7 +149,9 @@ function fieldsInto(
 ): Record<string, unknown> {
   const names = Object.keys(fields).join(", ");
   for (const other of Object.keys(given).filter((other) => !Object.hasOwn(fields, other))) {
-    problems.push({ path: `${path}.${other}`, value: given[other], allowed: `the fields are ${names}` });
+    const near = nearest(other, Object.keys(fields));
+    const meant = near === undefined ? "" : `: is ${near} meant?`;
+    problems.push({ path: `${path}.${other}`, value: given[other], allowed: `the fields are ${names}${meant}` });
   }
   return Object.fromEntries(
     Object.entries(fields).flatMap(([field, inner]) => {

@@ -1,12 +1,8 @@
 /** Environment variables that set options. */
 import type { OptionDeclaration } from "../types.ts";
+import { environmentPrefix, isOwnVariable } from "../util/own_variables.ts";
 
-export const environmentPrefix = "MODHOST_";
-
-/** Returns true if the name of a variable starts with MODHOST_, in any case. */
-export function isOwnVariable(variable: string): boolean {
-  return variable.slice(0, environmentPrefix.length).toUpperCase() === environmentPrefix;
-}
+export { environmentPrefix, isOwnVariable };
 
 /**
  * Returns the values of the variables MODHOST_<OPTION NAME>, by option name. The case of a variable

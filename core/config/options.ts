@@ -1,4 +1,5 @@
 import { bundled } from "../../config/bundled.ts";
+import { modulesOption } from "../permissions/index.ts";
 import type { OptionDeclarations } from "../types.ts";
 
 /**
@@ -20,6 +21,7 @@ export const coreOptions = {
     applies: "live",
     describe: "Modules that are never loaded, even if another module depends on them.",
   },
+  modules: modulesOption,
   plugin_paths: {
     type: "strings",
     default: [],
@@ -207,13 +209,6 @@ export const coreOptions = {
     per_host: false,
     applies: "start",
     describe: "Kill the process when loop_watchdog reports it, so that the supervisor restarts it.",
-  },
-  modules: {
-    type: "object",
-    default: {},
-    per_host: false,
-    describe:
-      "How single modules run, by name: { shop: { run: sandboxed } }. trusted: in the server; isolated: in a worker thread; sandboxed: in a process of its own, which may do only what grant allows.",
   },
   modules_isolated: {
     type: "strings",

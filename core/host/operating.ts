@@ -214,7 +214,9 @@ export class Operating implements ServerDeps {
       return status === "loaded" && (note_level === "warn" || note_level === "error");
     });
     const unknown = attempt(() => host.config.unknownNames()) ?? [];
+    const audited = host.modules().filter((state) => state.is_audited === true);
     return [
+      ...audited.map(({ name }) => `The module ${name} is not restricted: modules.${name}.audit lets everything pass`),
       ...failed.map(({ name, note }) => `The module ${name} is not loaded: ${note ?? "it has failed"}`),
       ...troubled.map(({ name, note }) => `The module ${name}: ${note}`),
       ...unknown.map(unknownMessage),

@@ -4,18 +4,20 @@ import type { Config } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import { inlineModules } from "../inline_modules.ts";
 import { type IsolationDeps, isolatedCode } from "../isolation/isolated.ts";
-import { Catalog, type OutsideMode } from "../module/catalog.ts";
+import { Catalog } from "../module/catalog.ts";
 import type { Instance } from "../module/instance.ts";
 import { Items } from "../module/items.ts";
 import { Modules } from "../module/lifecycle.ts";
 import { type ModuleSource, moduleName } from "../module/locate.ts";
 import type { ModuleContext } from "../module/module_context.ts";
+import { type ModuleRights, permissionsOf } from "../module/rights.ts";
 import { givenOnce } from "../module/saved.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
 import { LateLoads } from "../operations/late_loads.ts";
 import { type QuarantineRules, QuarantineWatch } from "../operations/quarantine_watch.ts";
 import { type ServerDeps, serverFor } from "../operations/server.ts";
+import { PermissionLedger } from "../permissions/index.ts";
 import { Ports } from "../ports/ports.ts";
 import { Certificates, type CertificatesOptions } from "../tls/index.ts";
 import { ScopeKinds, TokenStore } from "../tokens/index.ts";
@@ -61,8 +63,8 @@ export function assemble(deps: HostPartsDeps): HostParts {
   const { options, config, bus, log, isRunning, announce, enqueue, operating } = deps;
   const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
-  const isolate = (source: ModuleSource, run: OutsideMode) =>
-    isolatedCode(source, run === "isolated" ? "worker" : "sandbox", isolation);
+  const isolate = (source: ModuleSource, rights: ModuleRights) => isolatedCode(source, isolation, rights);
+  const ledger = new PermissionLedger();
   const catalog = new Catalog(config, given, loadTimeout, isolate, options.siblings?.isElsewhere);
   const ports = new Ports(config, options.sockets, options.siblings?.sharedPorts);
   const certificates = new Certificates({ ...certificateOptions(config), log: log.host });
@@ -92,11 +94,13 @@ export function assemble(deps: HostPartsDeps): HostParts {
     awaits: () => modules.late().length > 0,
     tls: () => certificates.options(),
     serves: options.listen !== false,
+    permissions: (code) => permissionsOf(code, ledger),
     failed: (owner, step, error) => quarantine.failed(owner as Instance, step, error),
     server: (requester) => serverFor(requester, operating),
   };
   const isolation: IsolationDeps = {
     context,
+    ledger,
     hostsOf: (name) => catalog.hostsOf(name),
     grace: () => seconds(parts.config, "unload_grace", 10),
     ended: (owner, reason) => void quarantine.quarantine(owner as Instance, reason, { isDead: true }),

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { isDeepStrictEqual } from "node:util";
 import type Koa from "koa";
@@ -216,6 +216,11 @@ export class HttpService implements PipelineService {
     const serve = () => (this.#replacement ?? this).listeners.connect(socket);
     if (this.siblings === undefined) serve();
     else this.siblings.begins(socket, serve, this.settings.headTimeout * 1000, this.proxies);
+  }
+
+  /** Serves a request that has come over no connection of these listeners. */
+  serve(request: IncomingMessage, response: ServerResponse): void {
+    this.#receiver.serve(request, response);
   }
 
   get #allListeners(): Listeners[] {

@@ -8,12 +8,13 @@ import type { Items } from "../module/items.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
+import { denied, type Permission } from "../permissions/index.ts";
 import type { Channel } from "../relay/channel.ts";
 import { serializeError } from "../relay/errors.ts";
 import { mirrorOf } from "./exports.ts";
 import type { WorkerHttp } from "./http.ts";
 import type { WorkerTask } from "./messages.ts";
-import { eventRemedy, hookRemedy, mayAnnounce, mayHook } from "./rules.ts";
+import { eventRemedy, hookRemedy, isNamedFor, isNeeded, mayAnnounce, mayHook } from "./rules.ts";
 import { type Refuse, type RunnerKind, refusalIn } from "./runner_kind.ts";
 
 /** Events whose data are requests, or whose hooks return a result. */
@@ -98,6 +99,19 @@ export function environmentFor(task: WorkerTask, deps: WorkerDeps): ModuleContex
       mirrorOf(shape, (path, values) => channel.call("depend", name, path, values)),
     ]),
   );
+  const { restriction } = task;
+  const reported = new Set<string>();
+  /** Refuses an option of others that is not granted. The first read of each is reported. */
+  const readOption = (option: string) => {
+    if (restriction === undefined) return;
+    const isData = option === "data_path";
+    if (!isData && (isNamedFor(own, option) || isNeeded(option))) return;
+    const permission: Permission = isData ? { kind: "write", item: "data" } : { kind: "options", item: option };
+    if (!isData && !reported.has(option)) channel.notify("read", option);
+    reported.add(option);
+    const isGranted = isData ? restriction.hasData : restriction.options.includes(option);
+    if (!isGranted && !restriction.isAudited) throw denied(own, permission);
+  };
   return {
     bus: new WorkerBus(deps),
     items,
@@ -123,6 +137,10 @@ export function environmentFor(task: WorkerTask, deps: WorkerDeps): ModuleContex
     },
     serves: task.serves,
     admit(what, name) {
+      if (what === "option") {
+        readOption(name);
+        return;
+      }
       if (what === "receiver") throw refuse(`handle items of kind ${name}`, `they are outside of its ${kind}`);
       if (what === "hook" && INNER_EVENTS.has(name)) throw refuse(`hook ${name}`, "hook it in a trusted module");
       if (what === "hook" && kind === "sandbox" && !mayHook(own, Object.keys(task.depends), name))

@@ -34,6 +34,16 @@ export function shapeOf(value: unknown, path: readonly string[] = []): Shape {
   return { kind: "value", value };
 }
 
+/**
+ * Returns the form without its values: only functions remain, which the host checks at each call.
+ */
+export function functionsOf(shape: Shape): Shape {
+  if (shape.kind === "value") return { kind: "value", value: undefined };
+  if (shape.kind === "function") return shape;
+  const fields = Object.entries(shape.fields).filter(([, field]) => field.kind !== "value");
+  return { kind: "object", fields: Object.fromEntries(fields.map(([name, field]) => [name, functionsOf(field)])) };
+}
+
 /** Returns the exports as the other thread sees them. `call` calls a function. */
 export function mirrorOf(
   shape: Shape,
@@ -42,21 +52,6 @@ export function mirrorOf(
   if (shape.kind === "value") return shape.value;
   if (shape.kind === "function") return (...values: unknown[]) => call(shape.path, values);
   return Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, mirrorOf(field, call)]));
-}
-
-/** Returns the shape with these functions alone, such as "pin.ls". */
-export function narrowed(shape: Shape, functions: readonly string[]): Shape {
-  if (shape.kind !== "object") return { kind: "object", fields: {} };
-  const within = (fields: Readonly<Record<string, Shape>>): Record<string, Shape> => {
-    const left = Object.entries(fields).flatMap(([name, field]): [string, Shape][] => {
-      if (field.kind === "function") return functions.includes(field.path.join(".")) ? [[name, field]] : [];
-      if (field.kind !== "object") return [];
-      const inner = within(field.fields);
-      return Object.keys(inner).length === 0 ? [] : [[name, { kind: "object", fields: inner }]];
-    });
-    return Object.fromEntries(left);
-  };
-  return { kind: "object", fields: within(shape.fields) };
 }
 
 /**

@@ -1,7 +1,8 @@
 /**
  * Forwards the requests for a module's apps to its worker or sandbox, and relays the responses.
  */
-import { whenHalfClosed } from "../http/connection/lingering.ts";
+import type { Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Exchange } from "../http/lifecycle/exchange.ts";
 import type { WebSocketExchange } from "../http/websocket/exchange.ts";
 import type { Channel } from "../relay/channel.ts";
@@ -9,20 +10,27 @@ import { deserializeError } from "../relay/errors.ts";
 import { RelayFault } from "../relay/fault.ts";
 import { headerTable, innerResponseFields } from "../relay/fields.ts";
 import {
+  asciiJson,
   INNER_FIELDS,
   type InnerAddress,
   type InnerTarget,
+  innerFields,
   openInnerRequest,
   PASSED_FIELD,
+  peerTextOf,
   REFUSED_FIELD,
 } from "../relay/inner_request.ts";
 import { relayEarlyHints } from "../relay/interim.ts";
 import { trailersOf } from "../relay/message.ts";
 import { OutgoingRequest, type Received } from "../relay/outgoing_request.ts";
-import { relayResponse } from "../relay/response.ts";
+import { type LinkedCall, type LinkedResponse, RequestLink } from "../relay/request_link.ts";
+import { relayResponse, relayWhole } from "../relay/response.ts";
 import { joinTunnels } from "../relay/tunnel.ts";
+import { headerOf } from "../util/header_fields.ts";
+import { isHttp2 } from "../util/http2.ts";
 import { tracedFields } from "../util/log.ts";
-import { Agent, type IncomingMessage } from "../util/node_http.ts";
+import type { IncomingMessage } from "../util/node_http.ts";
+import type { NodeRequest } from "../util/node_messages.ts";
 import type { Bearer, Refusal } from "./messages.ts";
 
 /** Response fields of the worker that the host writes itself. */
@@ -30,18 +38,23 @@ const ofHost: ReadonlySet<string> = new Set([...INNER_FIELDS, "trailer", "date"]
 /** Fields that the host sets itself if it also makes the page of the response. */
 const ofPage: ReadonlySet<string> = new Set([...ofHost, "content-length", "content-type"]);
 
+/** Maximum length of a body that is read before the request is sent, if it has arrived already. */
+const MAX_WHOLE_BYTES = 64 * 1024;
 /** Request fields that a sandboxed module does not get once the host has checked them. */
 const ofTokens: ReadonlySet<string> = new Set(["authorization"]);
 
 export interface ForwarderOptions {
   /** Whether tokens of the server are removed from the requests that they let in. */
   readonly withholdsTokens: boolean;
+  /** Called with the reason when the worker sends what no correct worker sends. */
+  malformed(reason: string): void;
 }
 
 export class Forwarder {
-  readonly #target: InnerTarget & { readonly agent: Agent };
+  readonly #target: InnerTarget;
   readonly #channel: Channel;
   readonly #leaving: (closeCode: number) => void;
+  readonly #link: RequestLink;
   readonly #options: ForwarderOptions;
   /**
    * Requests that were sent to the worker. Another route of the module must not send them again.
@@ -59,66 +72,91 @@ export class Forwarder {
     options: ForwarderOptions,
   ) {
     this.#options = options;
-    this.#target = { ...address, agent: new Agent({ keepAlive: true, maxFreeSockets: 64 }) };
+    this.#target = { ...address, agent: false };
+    this.#link = new RequestLink(address, (reason) => options.malformed(reason));
     this.#channel = channel;
     this.#leaving = leaving;
   }
 
-  /** Closes the connections to the worker. */
+  /** Closes the connection to the worker. */
   close(): void {
-    this.#target.agent.destroy();
+    this.#link.close();
   }
 
   /** The handler of a route. Returns nothing when no handler of the module responds. */
   readonly handle = async (exchange: Exchange): Promise<unknown> => {
     if (this.#forwarded.has(exchange)) return undefined;
     this.#forwarded.add(exchange);
-    const received = await this.#send(exchange, false);
-    return received === undefined ? true : respond(exchange, received.incoming);
+    const body = exchange.hasBody ? await bodyOf(exchange) : exchange.request.buffered;
+    if (exchange.gone) return true;
+    const { request, response } = exchange;
+    const { raw } = request;
+    const { url, host } = targetOf(exchange);
+    const call = this.#link.send({
+      head: [
+        request.method,
+        url,
+        peerTextOf(raw.socket),
+        request.id,
+        factsOf(exchange),
+        ...innerFields(raw, { host, passesExpect: false, withheld: this.#withheld(exchange) }),
+      ],
+      body,
+      trailers: () => trailersOf(raw).flat(),
+      informed: (status, rawHeaders) => relayEarlyHints(raw, response.raw, status, rawHeaders),
+    });
+    this.#whenLeaving(exchange);
+    response.raw.once("close", () => call.close());
+    followHalfClose(raw, call);
+    try {
+      return respond(exchange, await call.response);
+    } catch (error) {
+      await this.#unanswered(exchange, error);
+      return true;
+    }
   };
 
-  /** The handler of a websocket's route. */
+  /** The handler of a websocket's route, which has a connection of its own. */
   readonly upgrade = async (exchange: WebSocketExchange): Promise<unknown> => {
-    const received = await this.#send(exchange, true);
-    if (received === undefined) return true;
+    if (this.#forwarded.has(exchange)) return undefined;
+    this.#forwarded.add(exchange);
+    const { request, response } = exchange;
+    const { raw } = request;
+    const opened = openInnerRequest(raw, this.#target, {
+      ...targetOf(exchange),
+      upgrade: "websocket",
+      passesExpect: true,
+      withheld: this.#withheld(exchange),
+      facts: { id: request.id, bearer: bearerOf(exchange), traced: tracedFields(request) },
+    });
+    const outgoing = new OutgoingRequest(opened, {
+      body: undefined,
+      isUpgrade: true,
+      informed: (status, rawHeaders) => relayEarlyHints(raw, response.raw, status, rawHeaders),
+    });
+    this.#whenLeaving(exchange);
+    request.closed.addEventListener("abort", () => outgoing.abort(), { once: true });
+    let received: Received;
+    try {
+      received = await outgoing.response;
+    } catch (error) {
+      await this.#unanswered(exchange, error);
+      return true;
+    }
     const { incoming, tunnel } = received;
-    if (tunnel === undefined) return respond(exchange, incoming);
+    if (tunnel === undefined) return respond(exchange, linkedResponseOf(incoming));
     if (exchange.gone) tunnel.socket.destroy();
     else joinTunnels(exchange.tunnel(), tunnel, incoming.rawHeaders);
     return true;
   };
 
-  /** Resolves to undefined when the worker has not responded. The exchange has ended then. */
-  async #send(exchange: Exchange, isUpgrade: boolean): Promise<Received | undefined> {
-    const { request, response } = exchange;
-    const { raw } = request;
-    const hasBody = !isUpgrade && (exchange.hasBody || request.buffered !== undefined);
-    const isWithheld = this.#options.withholdsTokens && request.token !== undefined;
-    const opened = openInnerRequest(raw, this.#target, {
-      // Within middleware `raw.url` begins at the base of the app.
-      url: request.context.originalUrl,
-      host: request.header("host") ?? "localhost",
-      upgrade: isUpgrade ? "websocket" : undefined,
-      passesExpect: isUpgrade,
-      ...(isWithheld && { withheld: ofTokens }),
-      facts: { id: request.id, bearer: bearerOf(exchange), traced: tracedFields(request) },
-    });
-    const outgoing = new OutgoingRequest(opened, {
-      body: hasBody ? request.body_stream : undefined,
-      trailers: () => trailersOf(raw),
-      isUpgrade,
-      informed: (status, rawHeaders) => relayEarlyHints(raw, response.raw, status, rawHeaders),
-    });
-    const leaving = () => this.#leaving(exchange.mount?.closeCode ?? 1001);
-    request.leaving.addEventListener("abort", leaving, { once: true });
-    request.closed.addEventListener("abort", () => outgoing.abort(), { once: true });
-    if (!isUpgrade) whenHalfClosed(raw, response.raw, () => outgoing.endConnection());
-    try {
-      return await outgoing.response;
-    } catch (error) {
-      await this.#unanswered(exchange, error);
-      return undefined;
-    }
+  #whenLeaving(exchange: Exchange): void {
+    exchange.request.whenLeaving(() => this.#leaving(exchange.mount?.closeCode ?? 1001));
+  }
+
+  /** Returns the names of the request fields that the module does not get. */
+  #withheld({ request }: Exchange): ReadonlySet<string> | undefined {
+    return this.#options.withholdsTokens && request.token !== undefined ? ofTokens : undefined;
   }
 
   /**
@@ -141,33 +179,75 @@ export class Forwarder {
   }
 }
 
+/** Returns the target of the request line, and the Host header of a request that has none. */
+function targetOf({ request }: Exchange): { readonly url: string; readonly host: string } {
+  // Within middleware `raw.url` begins at the base of the app.
+  return { url: request.context.originalUrl, host: request.header("host") ?? "localhost" };
+}
+
+/** Returns further facts about the request as JSON; "" if there are none, as for most requests. */
+function factsOf(exchange: Exchange): string {
+  const traced = tracedFields(exchange.request);
+  const bearer = bearerOf(exchange);
+  return traced === undefined && bearer === undefined ? "" : asciiJson({ bearer, traced });
+}
+
+/** Returns the body: as a whole, if all of it has arrived with the head, else as it arrives. */
+async function bodyOf({ request, head }: Exchange): Promise<Uint8Array | AsyncIterable<Uint8Array>> {
+  if (head.contentLength !== undefined && head.contentLength <= MAX_WHOLE_BYTES) {
+    // The parser reports the body after the head, in the same turn of the event loop.
+    await nextTurn();
+    if (request.raw.complete && !isHttp2(request.raw)) return request.incoming.read(MAX_WHOLE_BYTES);
+  }
+  return request.body_stream;
+}
+
+/** The request that a connection of HTTP/1 waits for. */
+const current = new WeakMap<Socket, LinkedCall>();
+
+/** Notifies the worker when the client ends its side of the connection before the response. */
+function followHalfClose(request: NodeRequest, call: LinkedCall): void {
+  if (isHttp2(request)) return;
+  const { socket } = request;
+  if (!current.has(socket)) socket.once("end", () => current.get(socket)?.endConnection());
+  current.set(socket, call);
+  if (socket.readableEnded) call.endConnection();
+}
+
 /** Returns the facts about the token of a request that a handler may see. */
 function bearerOf({ request: { token } }: Exchange): Bearer | undefined {
   return token && { id: token.id, name: token.name, scopes: token.scopes };
 }
 
-function respond(exchange: Exchange, incoming: IncomingMessage): unknown {
+function respond(exchange: Exchange, received: LinkedResponse): unknown {
   const { response } = exchange;
-  const { headers, rawHeaders, statusCode = 502 } = incoming;
-  if (headers[PASSED_FIELD] !== undefined) {
-    incoming.resume();
-    return undefined;
-  }
-  const refused = headers[REFUSED_FIELD];
-  if (refused === undefined) {
-    const failed = (error: Error) => exchange.report(error);
+  const { rawHeaders, statusCode, body } = received;
+  const refused = headerOf(rawHeaders, REFUSED_FIELD);
+  const isPassed = headerOf(rawHeaders, PASSED_FIELD) !== undefined;
+  if (!isPassed && refused === undefined) {
     const fields = innerResponseFields(rawHeaders, ofHost);
-    const { headers: table, body, ...head } = relayResponse(exchange, incoming, fields, failed, { isOwn: true });
-    Object.assign(response.headers, table);
+    const { headers, ...parts } =
+      body instanceof Uint8Array
+        ? relayWhole(received, fields, body)
+        : relayResponse(exchange, body, fields, (error) => exchange.report(error), { isOwn: true });
+    Object.assign(response.headers, headers);
     // Koa ignores what middleware returns, so the parts of the response are set here.
+    const { body: content, ...head } = parts;
     Object.assign(response, head);
-    return response.send(body);
+    return response.send(content);
   }
-  incoming.resume();
+  if (!(body instanceof Uint8Array)) body.resume();
+  if (isPassed || refused === undefined) return undefined;
   Object.assign(response.headers, headerTable(innerResponseFields(rawHeaders, ofPage)));
-  const { message, error } = readRefusal(String(refused));
+  const { message, error } = readRefusal(refused);
   exchange.refuse(statusCode, message, error && deserializeError(error));
   return true;
+}
+
+/** Returns a response of HTTP in the form of one that came over the link. */
+function linkedResponseOf(incoming: IncomingMessage): LinkedResponse {
+  const { statusCode = 502, statusMessage = "", rawHeaders } = incoming;
+  return { statusCode, statusMessage, rawHeaders, body: incoming };
 }
 
 /**

@@ -3,12 +3,14 @@
  * of the system.
  */
 import type { IncomingMessage } from "node:http";
-import { createServer } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
 import { idsElsewhere } from "../http/message/request.ts";
-import { listen, listenAt } from "../ports/listen.ts";
+import { listenAt } from "../ports/listen.ts";
 import { serializeError } from "../relay/errors.ts";
 import { admit, asciiJson, PASSED_FIELD, REFUSED_FIELD } from "../relay/inner_request.ts";
+import { RelayedMessage } from "../relay/relayed_message.ts";
+import { ServedRequests } from "../relay/served_requests.ts";
 import { remoteToken, type ScopeKinds } from "../tokens/index.ts";
 import type { HttpErrorEvent, HttpProvider, Module, OwnedItem, TokenRefusal, Tokens } from "../types.ts";
 import type { TokenBearer } from "../util/token_use.ts";
@@ -40,7 +42,7 @@ export class WorkerHttp {
   readonly #passing = new Set<string>();
   readonly #log: WorkerLog;
   readonly #tokens: Tokens;
-  readonly #listener: number | undefined;
+  readonly #listen: ((server: Server) => Promise<void>) | undefined;
   #service: HttpService | undefined;
   #grace = 10;
   #isLeaving = false;
@@ -48,12 +50,12 @@ export class WorkerHttp {
   isUsed = false;
 
   /**
-   * `kinds` are those that the module declares. `listener` is the descriptor of a socket that
-   * listens already.
+   * `kinds` are those that the module declares. `listen` makes a server listen; without it the host
+   * names a path.
    */
-  constructor(log: WorkerLog, kinds: ScopeKinds, listener?: number) {
+  constructor(log: WorkerLog, kinds: ScopeKinds, listen?: (server: Server) => Promise<void>) {
     this.#log = log;
-    this.#listener = listener;
+    this.#listen = listen;
     this.#tokens = checkedTokens(kinds);
   }
 
@@ -77,8 +79,26 @@ export class WorkerHttp {
     const service = new HttpService({ ...settings, ...bounds }, this.#environment(token), undefined);
     this.#service = service;
     for (const item of apps) this.add(item);
-    const server = createServer({ allowHalfOpen: true }, (socket) => service.listeners.connect(socket));
-    await (this.#listener === undefined ? listenAt(server, { path }) : listen(server, { fd: this.#listener }));
+    const server = createServer({ allowHalfOpen: true }, (socket) => this.#connect(service, socket, token));
+    await (this.#listen === undefined ? listenAt(server, { path }) : this.#listen(server));
+  }
+
+  /** Serves a connection of the host: one with frames of requests, or one for a websocket. */
+  #connect(service: HttpService, socket: Socket, token: string): void {
+    socket.on("error", () => undefined);
+    socket.once("readable", () => {
+      const first: Buffer | null = socket.read(socket.readableLength);
+      if (first === null) socket.destroy();
+      else if (first[0] === 0) {
+        new ServedRequests(socket, first, token, (request, response, id, facts) => {
+          store(request, facts === "" ? { id } : { id, ...JSON.parse(facts) });
+          service.serve(request, response);
+        });
+      } else {
+        socket.unshift(first);
+        service.listeners.connect(socket);
+      }
+    });
   }
 
   /**
@@ -114,7 +134,9 @@ export class WorkerHttp {
       typesElsewhere: true,
       hasHooks: (event) => event === "http-error",
       log: this.#log.host,
-      arrived: (request) => arrived(request, admit(request, token)),
+      arrived: (request) => {
+        if (!(request instanceof RelayedMessage)) store(request, admit(request, token));
+      },
       tokens: this.#tokens,
     };
   }
@@ -174,7 +196,7 @@ function refusalOf(message: string | undefined, thrown: unknown): Refusal {
 }
 
 /** Stores the facts that the host has sent with a forwarded request. */
-function arrived(request: IncomingMessage, { id, bearer, traced }: Partial<WorkerRequestFacts> = {}): void {
+function store(request: IncomingMessage, { id, bearer, traced }: Partial<WorkerRequestFacts> = {}): void {
   if (id !== undefined) idsElsewhere.set(request, id);
   if (bearer !== undefined) bearers.set(request, bearer);
   if (traced !== undefined) traceRequest(request, traced);

@@ -2,6 +2,7 @@
  * Runs one instance of a module in its worker or sandbox, and serves the calls of the host. The two
  * programs differ in how they reach the host: `thread_entry.ts` and `process_entry.ts`.
  */
+import type { Server } from "node:net";
 import { type ModuleCode, readCode } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
 import { installHooks } from "../module/fresh_import.ts";
@@ -27,6 +28,7 @@ import {
   type SourceFile,
   type WorkerTask,
 } from "./messages.ts";
+import { reportPermissions } from "./permission_audit.ts";
 import { type Refuse, type RunnerKind, refusalIn } from "./runner_kind.ts";
 
 export interface ProgramOptions {
@@ -35,14 +37,17 @@ export interface ProgramOptions {
   readonly kind: RunnerKind;
   /** The channel's end of this program. */
   readonly host: MessageEndpoint;
-  /** The descriptor of a socket that listens already. Without it the host names a path. */
-  readonly listener?: number;
+  /** Makes a server listen for requests. Without it the host names a path. */
+  readonly listen?: (server: Server) => Promise<void>;
 }
 
-export function runInstance(options: ProgramOptions): void {
+/** Returns the channel to the host. */
+export function runInstance(options: ProgramOptions): Pick<Channel, "call"> {
   installHooks();
   keepTickShape();
-  new InstanceProgram(options).guard();
+  const program = new InstanceProgram(options);
+  program.guard();
+  return program.channel;
 }
 
 class InstanceProgram {
@@ -63,7 +68,7 @@ class InstanceProgram {
   #code: ModuleCode | undefined;
   #made: Instance | undefined;
 
-  constructor({ source, loadTimeout, kind, host, listener }: ProgramOptions) {
+  constructor({ source, loadTimeout, kind, host, listen }: ProgramOptions) {
     this.#source = source;
     this.#loadTimeout = loadTimeout;
     this.#kind = kind;
@@ -75,7 +80,7 @@ class InstanceProgram {
     };
     this.#channel = new Channel(host, this.#handlers);
     this.#log = logTo((lines) => this.#channel.call("log", lines));
-    this.#http = new WorkerHttp(this.#log, this.#kinds, listener);
+    this.#http = new WorkerHttp(this.#log, this.#kinds, listen);
     const fault = (error: unknown) => this.#channel.notify("fault", "removing what it provides", serializeError(error));
     this.#items.handle("http-provider", {
       added: (item) => this.#addApp(item as OwnedItem<HttpProvider>),
@@ -87,6 +92,10 @@ class InstanceProgram {
       removed: (item) => this.#kinds.remove(item as OwnedItem<TokenScopeItem>),
       fault,
     });
+  }
+
+  get channel(): Channel {
+    return this.#channel;
   }
 
   /** Reports errors that nothing else catches. */
@@ -105,8 +114,8 @@ class InstanceProgram {
   async #describe(): Promise<Described> {
     const files = new Set<string>();
     this.#code = await readCode(this.#source, this.#loadTimeout, files);
-    const { options, depends, global, shared = false, sticky, hints } = this.#code;
-    return { options, depends, global, shared, sticky, hints, files: [...files] };
+    const { options, depends, global, shared = false, sticky, permissions, hints } = this.#code;
+    return { options, depends, global, shared, sticky, permissions, hints, files: [...files] };
   }
 
   async #load(task: WorkerTask): Promise<Loaded> {
@@ -117,6 +126,9 @@ class InstanceProgram {
       events.add(event);
       if (this.#made?.phase === "loaded") this.#channel.notify("listen", event);
     };
+    if (task.restriction?.isAudited === true) {
+      reportPermissions((what, item) => this.#channel.notify("audited", what, item));
+    }
     const context = environmentFor(task, {
       name: this.#source.name,
       kind: this.#kind,

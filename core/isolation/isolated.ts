@@ -6,24 +6,38 @@ import type { HttpModule } from "../http/index.ts";
 import type { Exchange } from "../http/lifecycle/exchange.ts";
 import type { InstanceOwner, ModuleCode } from "../module/code.ts";
 import { failure } from "../module/code.ts";
+import { declaredPermissions } from "../module/declared.ts";
 import type { ModuleSource } from "../module/locate.ts";
+import { grantedTo, type ModuleRights } from "../module/rights.ts";
+import { Authority } from "../permissions/index.ts";
 import { deserializeError, type SerializedError } from "../relay/errors.ts";
 import { randomToken } from "../relay/inner_request.ts";
 import { SchemaFault } from "../relay/message_schema.ts";
 import { sandboxUnavailable } from "../sandbox/index.ts";
 import type { HttpProvider, Module } from "../types.ts";
-import { reasonOf } from "../util/errors.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import { REQUEST_STEP } from "../util/usage.ts";
-import { callAt, isFunctionAt, mirrorOf, narrowed, type Shape, shapeOf } from "./exports.ts";
+import { callAt, functionsOf, isFunctionAt, mirrorOf, type Shape, shapeOf } from "./exports.ts";
 import { Forwarder } from "./forward.ts";
 import type { Described, ProvidedApp, Serving, SourceFile } from "./messages.ts";
 import { SandboxProcess } from "./process.ts";
-import { eventName, MAX_ITEMS, readApp, readLines, readLoaded, readNote, readPath, readValues } from "./received.ts";
-import { type ModuleRights, rightsOf } from "./rights.ts";
-import { appFault, declarationFault, eventRemedy, hookRemedy, loadedFault, mayAnnounce, mayHook } from "./rules.ts";
+import {
+  eventName,
+  MAX_ITEMS,
+  readApp,
+  readItem,
+  readKind,
+  readLines,
+  readLoaded,
+  readNote,
+  readOption,
+  readPath,
+  readValues,
+} from "./received.ts";
+import { appFault, eventRemedy, hookRemedy, loadedFault, mayAnnounce, mayHook, optionsFault } from "./rules.ts";
 import type { ModuleRunner } from "./runner.ts";
 import { type RunnerKind, refusalIn } from "./runner_kind.ts";
-import { heapOf, type IsolationDeps, taskOf } from "./task.ts";
+import { countAudited, countVariables, heapOf, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./task.ts";
@@ -37,25 +51,32 @@ const MAX_CALLS = 1000;
 /**
  * Evaluates a module's file in a worker or in a sandbox. Resolves to code that runs each instance
  * of the module in a kind of its own.
- * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED, SANDBOXED
+ * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED, SANDBOXED, SANDBOX_UNAVAILABLE,
+ * PERMISSION_DENIED
  */
-export async function isolatedCode(source: ModuleSource, kind: RunnerKind, deps: IsolationDeps): Promise<ModuleCode> {
-  const { file } = source;
+export async function isolatedCode(
+  source: ModuleSource,
+  deps: IsolationDeps,
+  rights: ModuleRights,
+): Promise<ModuleCode> {
+  const { file, name } = source;
+  const kind = kindOf(rights);
   const refuse = refusalIn(kind);
   if (file === undefined) {
-    throw refuse(`be a value (${source.name})`, `write it into a file: only a file can be loaded in a ${kind}`);
+    throw refuse(`be a value (${name})`, `write it into a file: only a file can be loaded in a ${kind}`);
   }
-  const missing = kind === "sandbox" ? sandboxUnavailable() : undefined;
-  if (missing !== undefined) throw refuse("run here", missing);
-  const rights = kind === "sandbox" ? rightsOf(deps.context.config, source.name) : undefined;
-  const create = () => runnerOf({ ...source, file }, rights, deps);
+  const reason = kind === "sandbox" ? sandboxUnavailable() : undefined;
+  if (reason !== undefined) throw new ModhostError("SANDBOX_UNAVAILABLE", { reason });
+  const isolated: IsolatedRights = { rights, authority: authorityOf(name, deps, rights) };
+  const create = () => runnerOf({ ...source, file }, deps, isolated);
   const described = create();
-  const code = await described.describe();
-  const fault = rights && declarationFault(source.name, code, rights);
-  if (fault !== undefined) {
-    await described.end();
-    throw failure(source, "being imported", refuse(...fault));
-  }
+  const code = await described
+    .describe()
+    .then((found) => admitted(source, found, isolated))
+    .catch(async (error: unknown) => {
+      await described.end();
+      throw error;
+    });
   // The first instance runs where the file was evaluated.
   let spare: ModuleRunner | undefined = described;
   const unused = setTimeout(() => {
@@ -66,13 +87,42 @@ export async function isolatedCode(source: ModuleSource, kind: RunnerKind, deps:
     clearTimeout(unused);
     const runner = spare?.isAlive ? spare : create();
     spare = undefined;
-    return new Isolated({ code, runner, rights, module, owner, deps }).load();
+    return new Isolated({ code, runner, isolated, module, owner, deps }).load();
   };
   return { source, load, ...code };
 }
 
-function runnerOf(source: SourceFile, rights: ModuleRights | undefined, deps: IsolationDeps): ModuleRunner {
-  return rights === undefined ? new WorkerThread(source, deps) : new SandboxProcess(source, deps, rights);
+const kindOf = ({ run }: ModuleRights): RunnerKind => (run === "sandboxed" ? "sandbox" : "worker");
+
+function runnerOf(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights): ModuleRunner {
+  const Runner = kindOf(isolated.rights) === "sandbox" ? SandboxProcess : WorkerThread;
+  return new Runner(source, deps, isolated);
+}
+
+function authorityOf(module: string, { ledger, context }: IsolationDeps, rights: ModuleRights): Authority {
+  const { settings, folders } = rights;
+  const warn = (text: string) => context.log.of(module, "*").warn("%s", text);
+  return new Authority({ module, folders, granted: grantedTo(rights), isAudited: settings.audit, ledger, warn });
+}
+
+/**
+ * Checks the declarations of a module against its rights before the host acts on them.
+ * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, PERMISSION_DENIED
+ */
+function admitted(source: ModuleSource, described: Described, { rights, authority }: IsolatedRights): Described {
+  const { name } = source;
+  const { grant } = rights.settings;
+  const exported = Object.keys(described.permissions).length === 0 ? undefined : described.permissions;
+  const permissions = declaredPermissions(source, exported);
+  // A dependency is loaded for this module, so that a grant must name it.
+  for (const module of described.depends) {
+    const isNamed = Object.hasOwn(grant?.call ?? {}, module);
+    if (module !== "http" && !isNamed) authority.use({ kind: "call", item: `${module}.*` });
+  }
+  const kind = kindOf(rights);
+  const fault = kind === "sandbox" ? optionsFault(name, described.options, grant?.options ?? []) : undefined;
+  if (fault !== undefined) throw failure(source, "being imported", refusalIn(kind)(...fault));
+  return { ...described, permissions };
 }
 
 const POSTS =
@@ -81,10 +131,7 @@ const POSTS =
 interface IsolatedParts {
   readonly code: Described;
   readonly runner: ModuleRunner;
-  /**
-   * The rights of a sandboxed module. The host trusts an isolated one, for which it is undefined.
-   */
-  readonly rights: ModuleRights | undefined;
+  readonly isolated: IsolatedRights;
   readonly module: Module;
   readonly owner: InstanceOwner;
   readonly deps: IsolationDeps;
@@ -94,7 +141,9 @@ interface IsolatedParts {
 class Isolated {
   readonly #code: Described;
   readonly #runner: ModuleRunner;
-  readonly #rights: ModuleRights | undefined;
+  readonly #isolated: IsolatedRights;
+  /** Whether it is sandboxed. The host trusts an isolated module. */
+  readonly #isForeign: boolean;
   readonly #module: Module;
   readonly #owner: InstanceOwner;
   readonly #deps: IsolationDeps;
@@ -109,16 +158,18 @@ class Isolated {
   #left: Promise<unknown> | undefined;
   #isEnding = false;
 
-  constructor({ code, runner, rights, module, owner, deps }: IsolatedParts) {
+  constructor({ code, runner, isolated, module, owner, deps }: IsolatedParts) {
     this.#code = code;
     this.#runner = runner;
-    this.#rights = rights;
+    this.#isolated = isolated;
+    this.#isForeign = runner.kind === "sandbox";
     this.#module = module;
     this.#owner = owner;
     this.#deps = deps;
     this.#address = { path: runner.path, token: randomToken() };
     this.#forwarder = new Forwarder(this.#address, runner.channel, (closeCode) => void this.#leave(closeCode), {
-      withholdsTokens: rights !== undefined,
+      withholdsTokens: this.#isForeign,
+      malformed: (reason) => void runner.end(reason),
     });
   }
 
@@ -136,11 +187,13 @@ class Isolated {
     for (const name of this.#code.depends) this.#depend(name);
     const { host, reloading = false } = this.#owner;
     const depends = Object.fromEntries([...this.#dependencies].map(([name, { shape }]) => [name, shape]));
-    const own = { host, reloading, depends };
-    const task = taskOf(source.name, this.#code.options, this.#deps, own, this.#rights);
+    countVariables(this.#isolated, this.#code.permissions);
+    const own = { options: this.#code.options, host, reloading, depends };
+    const task = taskOf(source.name, own, this.#deps, this.#isolated);
     const loaded = readLoaded(await channel.call("load", task), "what it provides");
-    const fault =
-      this.#rights && loadedFault(source.name, loaded, { depends: this.#code.depends, placed: this.#placed() });
+    const fault = this.#isForeign
+      ? loadedFault(source.name, loaded, { depends: this.#code.depends, placed: this.#placed() })
+      : undefined;
     if (fault !== undefined) throw refusalIn(kind)(...fault);
     if (loaded.global && module.host !== "*") module.set_global();
     if (loaded.serves) {
@@ -176,9 +229,11 @@ class Isolated {
   #depend(name: string): void {
     const exported = this.#module.depends(name);
     if (name === "http") return;
-    const granted = this.#rights === undefined ? true : (this.#rights.call[name] ?? []);
     const shape = shapeOf(exported);
-    this.#dependencies.set(name, { exported, shape: granted === true ? shape : narrowed(shape, granted) });
+    const { authority } = this.#isolated;
+    // A sandboxed module gets values only with all functions.
+    const isWhole = !this.#isForeign || authority.isAudited || authority.allows({ kind: "call", item: `${name}.*` });
+    this.#dependencies.set(name, { exported, shape: isWhole ? shape : functionsOf(shape) });
   }
 
   #activate(): () => Promise<unknown> {
@@ -193,7 +248,7 @@ class Isolated {
     try {
       const app = readApp(received, "an app");
       const refuse = refusalIn(this.#runner.kind);
-      const fault = this.#rights && appFault(this.#runner.source.name, app, this.#placed());
+      const fault = this.#isForeign ? appFault(this.#runner.source.name, app, this.#placed()) : undefined;
       if (fault !== undefined) throw refuse(...fault);
       if (app.host !== this.#module.host) {
         const what = `provide an app of the host ${app.host} after it is loaded`;
@@ -223,6 +278,13 @@ class Isolated {
       },
       announce: (event, data, to) => this.#announce(eventName(event, "an event"), data, to),
       listen: (event) => this.#listen(eventName(event, "an event")),
+      read: (option) => {
+        const { authority } = this.#isolated;
+        const permission = { kind: "options", item: readOption(option, "an option") } as const;
+        authority.handedOver(permission, authority.allows(permission));
+      },
+      audited: (what, item) =>
+        countAudited(this.#isolated, readKind(what, "a kind of permissions"), readItem(item, "a permission")),
       depend: (name, path, values) =>
         this.#call(String(name), readPath(path, "a path"), readValues(values, "the values")),
     };
@@ -243,7 +305,7 @@ class Isolated {
   #announce(event: string, data: unknown, to: unknown): void {
     const { name } = this.#runner.source;
     const host = to === undefined ? undefined : eventName(to, "the host of an event");
-    if (this.#rights !== undefined && !mayAnnounce(name, event)) {
+    if (this.#isForeign && !mayAnnounce(name, event)) {
       void this.#runner.end(`it announced the event ${event}, which is not its own: ${eventRemedy(name)}`);
     } else this.#module.announce_event(event, data, host);
   }
@@ -251,6 +313,7 @@ class Isolated {
   async #call(name: string, path: readonly string[], values: readonly unknown[]): Promise<unknown> {
     const { exported, shape } = this.#dependencies.get(name) ?? {};
     if (!isFunctionAt(shape, path)) throw new TypeError(`${name} exports no function ${path.join(".")}`);
+    this.#isolated.authority.use({ kind: "call", item: `${name}.${path.join(".")}` });
     if (this.#calls >= MAX_CALLS) throw new Error(`More than ${MAX_CALLS} calls of other modules are pending`);
     this.#calls += 1;
     try {
@@ -263,7 +326,7 @@ class Isolated {
   #listen(event: string): void {
     const { channel, kind, source } = this.#runner;
     if (this.#events.has(event) || this.#events.size >= MAX_ITEMS) return;
-    if (this.#rights !== undefined && !mayHook(source.name, this.#code.depends, event)) {
+    if (this.#isForeign && !mayHook(source.name, this.#code.depends, event)) {
       void this.#runner.end(`it hooked ${event}: ${hookRemedy(source.name)}`);
       return;
     }

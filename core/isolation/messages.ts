@@ -36,6 +36,11 @@ export interface SandboxStart {
   readonly loadTimeout: number;
   /** Maximum number of bytes of a message to the host. */
   readonly maxMessage: number;
+  /**
+   * Paths of the sockets that it listens at. A process that the kernel restricts has them as
+   * descriptors instead, because it can create none.
+   */
+  readonly paths?: { readonly requests: string; readonly connections: string };
 }
 
 /** A module with the file that the worker evaluates. */
@@ -54,10 +59,25 @@ export interface WorkerTask extends Pick<ModuleContext, "loadTimeout" | "serves"
   readonly depends: Readonly<Record<string, Shape>>;
   readonly listening: readonly ListeningPort[];
   readonly states: readonly ModuleState[];
+  /** Set for a sandboxed module. */
+  readonly restriction: Restriction | undefined;
+}
+
+/** Rules that the module object of a sandboxed module applies itself. The host decides all else. */
+export interface Restriction {
+  /** Options that it may read, in addition to its own. */
+  readonly options: readonly string[];
+  /** Whether it has a data folder, which `data_path` returns. */
+  readonly hasData: boolean;
+  /** Whether nothing is refused, and reads are only reported. */
+  readonly isAudited: boolean;
 }
 
 /** The declarations of a file. */
-export type Described = Pick<ModuleCode, "options" | "depends" | "global" | "shared" | "sticky" | "hints" | "files">;
+export type Described = Pick<
+  ModuleCode,
+  "options" | "depends" | "global" | "shared" | "sticky" | "permissions" | "hints" | "files"
+>;
 
 /** The token that let a request in. The host has checked it, and counts its use. */
 export type Bearer = Pick<PresentedToken, "id" | "name" | "scopes">;

@@ -1,38 +1,56 @@
 /** Makes the rules by which the kernel restricts the process of a sandboxed module. */
-import { existsSync, realpathSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import type { SandboxPolicy } from "../sandbox/index.ts";
+import { chmodSync, chownSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type ModuleRights, makeDataFolder } from "../module/rights.ts";
+import { hasNamespaces, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
 import { packageFolder } from "../util/package.ts";
 import type { SourceFile } from "./messages.ts";
-import type { ModuleRights } from "./rights.ts";
 
 /**
  * Parts of this package that its code needs: those that it has when it runs from source or built.
  */
 const ownParts = ["package.json", "core", "modules", "dist", "config", "node_modules"];
 
+/** The files that a policy is made for. */
+export interface PolicyFiles {
+  readonly source: SourceFile;
+  /** The program of the process. */
+  readonly program: string;
+  /** The private folder with the sockets of the process. Its temporary folder is made in it. */
+  readonly folder: string;
+}
+
 /**
- * Returns the policy of a module. It reads its own folder and its packages, and has a temporary
- * folder. A module of a single file shares its folder with others, so it reads that file alone.
+ * Returns the policy of a module, and makes the folders that it writes: an empty temporary one, and
+ * its data folder if that is granted. Both belong to the user of the process.
  */
-export function policyOf(source: SourceFile, rights: ModuleRights, temporary: string, program: string): SandboxPolicy {
-  const { file, directory, root } = source;
-  const within = (path: string) => resolve(root ?? directory, path);
-  const own = ownParts.map((part) => join(packageFolder(), part));
-  const read = [root ?? file, ...packagesOf(root ?? directory), ...own, ...rights.read.map(within)];
-  const granted = rights.env.flatMap((name) => {
-    const value = process.env[name];
-    return value === undefined ? [] : [[name, value]];
-  });
+export function makePolicy({ source, program, folder }: PolicyFiles, rights: ModuleRights): SandboxPolicy {
+  const { read = [], write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
+  const { limits } = rights.settings;
+  const temporary = join(folder, "tmp");
+  mkdirSync(temporary, { mode: 0o700 });
+  const data = makeDataFolder(rights);
+  const folders = data === undefined ? [] : [data];
+  const isWithin = namespaces !== "off" && hasNamespaces();
+  // In namespaces the folders above are others, which every user may pass.
+  const isReached = isWithin || folders.every((each) => isPassable(dirname(each)));
+  const user = [program, source.file].every(isOpen) && isReached ? "own" : "same";
+  const id = sandboxUser(source.name, user);
+  if (id !== undefined) {
+    // The module's own user may pass through the folder of the host, and sees nothing else in it.
+    chmodSync(folder, 0o711);
+    for (const each of [temporary, ...folders]) chownSync(each, id, id);
+  }
   return {
-    read: realPaths(read),
-    write: [temporary, ...realPaths(rights.write.map(within))],
-    run: realPaths(rights.run),
-    addons: rights.addons,
+    read: existing([...read, ...ownParts.map((part) => join(packageFolder(), part))]),
+    write: [temporary, ...existing(write)],
+    run: existing(run),
+    addons,
     // Without HOME the system would look for a user who may not exist.
-    env: { HOME: temporary, ...Object.fromEntries(granted), TMPDIR: temporary },
-    namespaces: rights.namespaces,
-    user: [program, file].every((path) => isOpen(path)) ? "own" : "same",
+    env: { HOME: temporary, ...env, TMPDIR: temporary },
+    namespaces,
+    user,
+    ...(limits !== undefined && { rlimits: { openFiles: limits.open_files } }),
   };
 }
 
@@ -45,13 +63,6 @@ export function nodeOptions(heap: number): string[] {
   return [...conditions, `--max-old-space-size=${Math.ceil(heap / 2 ** 20)}`];
 }
 
-/** Returns the folders of packages that code in this folder can import from. */
-function packagesOf(folder: string): string[] {
-  const found = [join(folder, "node_modules")];
-  for (let at = folder; at !== dirname(at); at = dirname(at)) found.push(join(dirname(at), "node_modules"));
-  return found;
-}
-
 const OTHERS_READ = 0o004;
 const OTHERS_PASS = 0o001;
 
@@ -59,14 +70,14 @@ const OTHERS_PASS = 0o001;
  * Whether every user of this machine can read a file. A module whose files only the user of the
  * server can read does not get a user of its own, which could not read them.
  */
-function isOpen(file: string): boolean {
-  if ((statSync(file).mode & OTHERS_READ) === 0) return false;
-  for (let folder = dirname(file); ; folder = dirname(folder)) {
-    if ((statSync(folder).mode & OTHERS_PASS) === 0) return false;
-    if (folder === dirname(folder)) return true;
-  }
+const isOpen = (file: string): boolean => (statSync(file).mode & OTHERS_READ) !== 0 && isPassable(dirname(file));
+
+/** Whether every user can pass through a folder and those above. */
+function isPassable(folder: string): boolean {
+  if ((statSync(folder).mode & OTHERS_PASS) === 0) return false;
+  return folder === dirname(folder) || isPassable(dirname(folder));
 }
 
-const realPaths = (paths: readonly string[]): string[] => [
+const existing = (paths: readonly string[]): string[] => [
   ...new Set(paths.filter((path) => existsSync(path)).map((path) => realpathSync(path))),
 ];

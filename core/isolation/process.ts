@@ -1,29 +1,35 @@
 /**
- * Runs a sandboxed module in a process. Its code may be hostile: the host limits the size and the
- * rate of its messages, and ends it at the first one that is malformed.
+ * The process of a sandboxed module. Its code may be hostile: the host reads no more of its
+ * messages than it can afford, and ends it at the first one that is malformed.
  */
-import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { deserializeForeignError } from "../relay/errors.ts";
 import { FrameDecoder, FrameFault, frameOf } from "../relay/frames.ts";
+import { innerPath } from "../relay/inner_request.ts";
 import { untrustedFault } from "../relay/untrusted_value.ts";
-import { launchSandboxed, moduleProcess, type Sandboxed, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
+import { launchAudited, launchSandboxed, moduleProcess, type Sandboxed } from "../sandbox/index.ts";
 import { reasonOf } from "../util/errors.ts";
 import type { SandboxStart, SourceFile } from "./messages.ts";
-import { nodeOptions, policyOf } from "./policy.ts";
-import type { ModuleRights } from "./rights.ts";
+import { Broker } from "./network/broker.ts";
+import { makePolicy, nodeOptions } from "./policy.ts";
 import { ModuleRunner } from "./runner.ts";
 import { SandboxOutput } from "./sandbox_output.ts";
-import { heapOf, type IsolationDeps } from "./task.ts";
+import { heapOf, type IsolatedRights, type IsolationDeps } from "./task.ts";
 
-const program = new URL(import.meta.url.endsWith(".ts") ? "./process_entry.ts" : "./process_entry.js", import.meta.url);
+const program = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "./process_entry.ts" : "./process_entry.js", import.meta.url),
+);
 
-/** Maximum number of bytes of one message to the host. */
+/** Maximum number of bytes of one message to the host, if `limits` says nothing else. */
 const MAX_MESSAGE = 4 * 2 ** 20;
+
+/** Maximum number of connections to other hosts at once, if `limits` says nothing else. */
+const MAX_CONNECTIONS = 256;
 
 /** Maximum number of bytes that wait until the process reads them. */
 const MAX_UNREAD = 64 * 2 ** 20;
@@ -56,7 +62,9 @@ export class SandboxProcess extends ModuleRunner {
   readonly output: SandboxOutput;
   readonly #sandboxed: Sandboxed;
   readonly #socket: Duplex;
-  readonly #reader = new FrameDecoder(MAX_MESSAGE);
+  readonly #maxMessage: number;
+  readonly #reader: FrameDecoder;
+  readonly #broker: Broker;
   readonly #heap: number;
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
@@ -64,14 +72,24 @@ export class SandboxProcess extends ModuleRunner {
   #credit = MAX_CREDIT_MS;
   #creditAt = performance.now();
 
-  constructor(source: SourceFile, deps: IsolationDeps, rights: ModuleRights) {
+  constructor(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights) {
     const { loadTimeout, log } = deps.context;
     super("sandbox", source, loadTimeout);
+    const { message_size = MAX_MESSAGE, open_files = MAX_CONNECTIONS } = isolated.rights.settings.limits ?? {};
+    this.#maxMessage = message_size;
+    this.#reader = new FrameDecoder(message_size);
     this.#heap = heapOf(deps);
-    const start: SandboxStart = { source: this.source, loadTimeout, maxMessage: MAX_MESSAGE };
+    const connections = innerPath(this.folder, "connections");
+    this.#broker = new Broker({
+      grant: isolated.authority.network,
+      open: () => connect(connections),
+      max: open_files,
+    });
+    this.serve({ dial: (host: unknown, port: unknown) => this.#broker.dial(host, port) });
     this.#sandboxed = this.#launch(
-      policyOf(this.source, rights, join(this.folder, "tmp"), fileURLToPath(program)),
-      start,
+      isolated,
+      { source: this.source, loadTimeout, maxMessage: message_size },
+      connections,
     );
     const { child, socket } = this.#sandboxed;
     this.#socket = socket;
@@ -102,25 +120,18 @@ export class SandboxProcess extends ModuleRunner {
     for (const stream of [child.stdout, child.stderr, socket]) (stream as { unref?(): void } | null)?.unref?.();
   }
 
-  #launch(policy: SandboxPolicy, start: SandboxStart): Sandboxed {
+  #launch({ rights }: IsolatedRights, start: SandboxStart, connections: string): Sandboxed {
     const { name } = this.source;
-    const { TMPDIR: temporary = "" } = policy.env;
-    mkdirSync(temporary, { mode: 0o700 });
-    const user = sandboxUser(name, policy.user);
-    if (user !== undefined) {
-      // The module's own user may pass through the folder of the host, and sees nothing else in it.
-      chmodSync(this.folder, 0o711);
-      chownSync(temporary, user, user);
-    }
+    const isAudited = rights.policy?.isAudited === true;
     try {
-      return launchSandboxed({
-        name,
-        program: fileURLToPath(program),
-        args: [JSON.stringify(start)],
-        listen: this.path,
-        policy,
-        nodeOptions: nodeOptions(this.#heap),
-      });
+      const policy = makePolicy({ source: this.source, program, folder: this.folder }, rights);
+      const launch = { name, program, policy, nodeOptions: nodeOptions(this.#heap) };
+      if (isAudited) {
+        const paths = { requests: this.path, connections };
+        return launchAudited({ ...launch, args: [JSON.stringify({ ...start, paths })] });
+      }
+      const args = [JSON.stringify(start)];
+      return launchSandboxed({ ...launch, args, listen: this.path, listenForConnections: connections });
     } catch (error) {
       rmSync(this.folder, { recursive: true, force: true });
       throw error;
@@ -175,9 +186,10 @@ export class SandboxProcess extends ModuleRunner {
         const message = this.#next();
         if (message === undefined) break;
         this.#receive(message.value);
-        const took = performance.now() - begun;
-        if (took < SLICE_MS) continue;
-        await this.#pay(took);
+        if (performance.now() - begun < SLICE_MS) continue;
+        // Much of the work follows the calls: promises that they resolve.
+        await new Promise<void>((resolve) => process.nextTick(resolve));
+        await this.#pay(performance.now() - begun);
         begun = performance.now();
       }
     } catch (error) {
@@ -194,7 +206,7 @@ export class SandboxProcess extends ModuleRunner {
     for (;;) {
       const found = this.#reader.next();
       if (found !== undefined) {
-        const fault = untrustedFault(found.value, MAX_MESSAGE);
+        const fault = untrustedFault(found.value, this.#maxMessage);
         if (fault !== undefined) throw new FrameFault(fault);
         return found;
       }
@@ -215,6 +227,7 @@ export class SandboxProcess extends ModuleRunner {
 
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
     this.isAlive = false;
+    this.#broker.close();
     // Its children may go on without it.
     this.#kill();
     const { stdout, stderr } = this.#sandboxed.child;

@@ -1,22 +1,27 @@
 /**
  * The program of a sandboxed process: runs one instance of a module. Descriptor 3 is the socket of
- * the channel to the host, and descriptor 4 is a socket that listens for requests already, because
- * a sandbox can create none.
+ * the channel to the host. Descriptors 4 and 5 are sockets that listen already, because a sandbox
+ * can create none: for requests, and for connections that the host opens for the module.
  */
 import { writeSync } from "node:fs";
-import { Socket } from "node:net";
+import { createServer, Server, Socket } from "node:net";
+import { listen } from "../ports/listen.ts";
 import type { MessageEndpoint } from "../relay/channel.ts";
 import { FrameDecoder, frameOf } from "../relay/frames.ts";
 import { runInstance } from "./instance_program.ts";
 import type { SandboxStart } from "./messages.ts";
+import type { Dialed } from "./network/broker.ts";
+import { replaceNetwork } from "./network/replace_network.ts";
+import { refusalIn } from "./runner_kind.ts";
 
 const CHANNEL = 3;
 const LISTENER = 4;
+const CONNECTIONS = 5;
 
 /** Milliseconds to wait until the host has read something of what it was sent. */
 const FULL_MS = 1;
 
-const { source, loadTimeout, maxMessage } = JSON.parse(process.argv[2] as string) as SandboxStart;
+const { source, loadTimeout, maxMessage, paths } = JSON.parse(process.argv[2] as string) as SandboxStart;
 // The module sees the arguments that a module of a worker sees.
 process.argv.length = 2;
 
@@ -54,4 +59,25 @@ const host: MessageEndpoint = {
     });
   },
 };
-runInstance({ source, loadTimeout, kind: "sandbox", host, listener: LISTENER });
+
+const connections = createServer({ allowHalfOpen: true, pauseOnConnect: true });
+// Node.js listens at once: no code of the module has run yet.
+connections.listen(paths === undefined ? { fd: CONNECTIONS } : { path: paths.connections });
+const { listen: listenNatively } = Server.prototype;
+const channel = runInstance({
+  source,
+  loadTimeout,
+  kind: "sandbox",
+  host,
+  listen: (server) => {
+    // The module's own servers are refused from now on.
+    Object.defineProperty(server, "listen", { value: listenNatively });
+    return listen(server, paths === undefined ? { fd: LISTENER } : { path: paths.requests });
+  },
+});
+const refuse = refusalIn("sandbox");
+const accept = replaceNetwork({
+  dial: (name, port) => channel.call("dial", name, port) as Promise<Dialed>,
+  refuse: (what) => refuse(what, `it can only connect to what modules.${source.name}.grant.connect names`),
+});
+connections.on("connection", accept);

@@ -3,6 +3,7 @@
  * host uses nothing of it before a reader in this file has checked and copied it.
  */
 import { isAbsolute, relative } from "node:path";
+import { kindNames } from "../permissions/index.ts";
 import {
   anything,
   finite,
@@ -21,9 +22,11 @@ import type {
   AppAuth,
   CorsSettings,
   LogLevel,
+  ModulePermissions,
   NamedTokenScopes,
   OptionDeclaration,
   OptionDeclarations,
+  PermissionKind,
   WebSocketSettings,
 } from "../types.ts";
 import { clipped } from "../util/clipped.ts";
@@ -82,6 +85,8 @@ const described = shape<Described>({
   global: flag,
   shared: optional(flag) as Reader<boolean>,
   sticky: optional(oneOf(["address", "cookie"])),
+  // `declaredPermissions` checks them further.
+  permissions: table(anything, 20) as Reader<ModulePermissions>,
   hints: list(sentence, 500),
   files: optional(list(text(4096), 20_000)) as Reader<string[]>,
 });
@@ -241,6 +246,11 @@ export const readLines: Reader<ReceivedLine[]> = list(line, MAX_LINES);
 /** Reads a text for people, as one line. */
 export const readNote: Reader<string> = (value, at) =>
   typeof value === "string" ? printable(clipped(value)) : refuse(at, "a text");
+
+/** Reads the kind of a permission, the item of one, and the name of an option. */
+export const readKind: Reader<PermissionKind> = oneOf(kindNames);
+export const readItem: Reader<string> = text(4096);
+export const readOption: Reader<string> = name;
 
 /** Reads the path of a function, and the values to call it with. */
 export const readPath: Reader<string[]> = list(name, MAX_DEPTH + 1);

@@ -4,8 +4,7 @@
  */
 import { appName } from "../http/routing/app_urls.ts";
 import type { OptionDeclarations } from "../types.ts";
-import type { Described, Loaded, ProvidedApp } from "./messages.ts";
-import type { ModuleRights } from "./rights.ts";
+import type { Loaded, ProvidedApp } from "./messages.ts";
 
 /** Events of the host that a sandboxed module may hook: their data name modules at most. */
 const publicEvents: ReadonlySet<string> = new Set([
@@ -16,19 +15,6 @@ const publicEvents: ReadonlySet<string> = new Set([
   "module-loaded",
   "module-unloaded",
   "module-reloaded",
-]);
-
-/** Options of the host that every module needs to find its own apps and files. */
-const neededOptions: ReadonlySet<string> = new Set([
-  "data_path",
-  "http_default_host",
-  "http_external_url",
-  "http_paths",
-  "http_ports",
-  "https_ports",
-  "load_timeout",
-  "log_level",
-  "unload_grace",
 ]);
 
 /**
@@ -54,8 +40,8 @@ export function mayHook(module: string, depends: readonly string[], event: strin
   );
 }
 
-/** Whether a sandboxed module gets an option of the host. */
-export const isNeeded = (option: string): boolean => neededOptions.has(option);
+/** Whether a sandboxed module gets an option of the host: its own apps need their paths. */
+export const isNeeded = (option: string): boolean => option === "http_paths";
 
 export const eventRemedy = (module: string): string =>
   `begin the name of the event with the module's own, such as ${appName(module)}-changed`;
@@ -66,25 +52,21 @@ export const hookRemedy = (module: string): string =>
 /** An act that a module must not do, and the remedy: the two parts of an error. */
 export type RuleFault = readonly [what: string, remedy: string];
 
-/** Returns what a sandboxed module declares without a right to it. */
-export function declarationFault(
+/**
+ * Returns which option a sandboxed module declares without a right to it. A declaration under the
+ * name of another module's option would hand over its value. `granted`: options of others that the
+ * module may read.
+ */
+export function optionsFault(
   module: string,
-  { options, depends }: Pick<Described, "options" | "depends">,
-  rights: ModuleRights,
+  options: OptionDeclarations,
+  granted: readonly string[],
 ): RuleFault | undefined {
-  const missing = depends.find((name) => name !== "http" && rights.call[name] === undefined);
-  if (missing !== undefined) {
-    return [`depend on ${missing}`, `grant it with modules.${module}.grant.call.${missing}`];
-  }
-  return optionsFault(module, options, rights);
-}
-
-function optionsFault(module: string, options: OptionDeclarations, rights: ModuleRights): RuleFault | undefined {
   for (const [name, { protects, keys }] of Object.entries(options)) {
     // The server would not start without a module that protects apps of others.
     if (protects === true || keys !== undefined)
       return [`declare the option ${name} with protects or keys`, "leave them out"];
-    if (isNamedFor(module, name) || rights.options.includes(name)) continue;
+    if (isNamedFor(module, name) || granted.includes(name)) continue;
     const own = appName(module);
     return [`declare the option ${name}`, `name it ${own}_${name}, or grant it with modules.${module}.grant.options`];
   }

@@ -4,13 +4,28 @@
 import { isOwnVariable } from "../config/index.ts";
 import type { InstanceOwner } from "../module/code.ts";
 import type { ModuleContext } from "../module/module_context.ts";
-import type { OptionDeclaration, OptionDeclarations } from "../types.ts";
+import type { ModuleRights } from "../module/rights.ts";
+import {
+  type Authority,
+  grantedVariables,
+  isWithin,
+  type PermissionLedger,
+  permissionKinds,
+  realPath,
+} from "../permissions/index.ts";
+import type {
+  ModulePermissions,
+  ModuleState,
+  OptionDeclaration,
+  OptionDeclarations,
+  PermissionKind,
+} from "../types.ts";
 import type { WorkerTask } from "./messages.ts";
-import type { ModuleRights } from "./rights.ts";
 import { isNamedFor, isNeeded } from "./rules.ts";
 
 export interface IsolationDeps {
   readonly context: ModuleContext;
+  readonly ledger: PermissionLedger;
   hostsOf(name: string): readonly string[];
   /** Returns the seconds in which the requests of a leaving module have to end. */
   grace(): number;
@@ -23,6 +38,18 @@ export function heapOf({ context }: IsolationDeps): number {
   return Number(context.config.value("isolated_heap"));
 }
 
+/** The rights of an isolated or sandboxed module, and their judge. */
+export interface IsolatedRights {
+  readonly rights: ModuleRights;
+  readonly authority: Authority;
+}
+
+/** Options of the whole server that contain those of all modules. */
+const wholeServer: ReadonlySet<string> = new Set(["hosts", "modules"]);
+
+/** Options that `module.http_url` needs, in addition to `http_external_url` and `http_paths`. */
+const urlOptions: ReadonlySet<string> = new Set(["http_default_host"]);
+
 /** Whether any module may read an option: those of the host and of HTTP, without their secrets. */
 function isPublic({ owner, secret }: OptionDeclaration & { readonly owner: string }): boolean {
   return (owner === "core" || owner === "http") && secret === undefined;
@@ -30,48 +57,99 @@ function isPublic({ owner, secret }: OptionDeclaration & { readonly owner: strin
 
 /**
  * Returns the environment variables of a worker. Variables that set options are left out: it gets
- * the options that it may read.
+ * the options that it may read. With a grant it has only the granted ones, unless it is audited.
  */
-export function environment(): NodeJS.ProcessEnv {
+export function environment({ rights: { settings } }: Pick<IsolatedRights, "rights">): NodeJS.ProcessEnv {
+  const { grant, audit } = settings;
+  if (grant !== undefined && !audit) return grantedVariables(grant.env ?? [], process.env);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOwnVariable(name)));
 }
 
+/** Counts the variables that the module has got, and those that it declares and has not. */
+export function countVariables({ rights, authority }: IsolatedRights, declared: ModulePermissions): void {
+  const { grant } = rights.settings;
+  for (const item of new Set([...(grant?.env ?? []), ...(declared.env ?? [])])) {
+    if (process.env[item] === undefined) continue;
+    const permission = { kind: "env", item } as const;
+    authority.handedOver(permission, authority.allows(permission));
+  }
+}
+
 /**
- * Returns what an instance is made from. `options`: those that the module declares. `rights`: those
- * of a sandboxed module, which gets less.
+ * Counts a permission that an audited module has used without the host: it reports these itself.
+ * Files that it may read without a grant do not count.
  */
+export function countAudited({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
+  if (!rights.settings.audit || !Object.hasOwn(permissionKinds, kind)) return;
+  const isGranted = authority.allows({ kind, item });
+  const isOwn = kind === "read" && (rights.policy?.read ?? []).some((path) => isWithin(realPath(item), path));
+  if (isGranted || !isOwn) authority.handedOver({ kind, item }, isGranted);
+}
+
+interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {
+  /** The options that the module declares. */
+  readonly options: OptionDeclarations;
+}
+
+/** Returns what an instance is made from. */
 export function taskOf(
   name: string,
-  options: OptionDeclarations,
+  { options, ...own }: OwnTask,
   { context, hostsOf }: IsolationDeps,
-  own: Pick<WorkerTask, "host" | "reloading" | "depends">,
-  rights?: ModuleRights,
+  isolated: IsolatedRights,
 ): WorkerTask {
   const { config, loadTimeout, serves } = context;
   const all = config.declarations();
+  const isRestricted = isolated.rights.run === "sandboxed";
   const isHanded = (option: string) => {
-    if (option === "hosts") return false;
-    if (Object.hasOwn(options, option)) return true;
+    if (wholeServer.has(option)) return false;
+    if (Object.hasOwn(options, option) || isGranted(isolated, option)) return true;
     const declared = all.get(option);
     // Undeclared options may be secrets of modules that are not loaded.
-    if (declared === undefined) return isNamedFor(name, option) || rights?.options.includes(option) === true;
-    if (rights?.options.includes(option) === true) return true;
-    return isPublic(declared) && (rights === undefined || isNeeded(option));
+    if (declared === undefined) return isNamedFor(name, option);
+    return isRestricted ? isNeeded(option) : isPublic(declared);
   };
   const declarations: Record<string, Record<string, object>> = {};
   for (const [option, { owner, ...declaration }] of all) {
     if (owner !== "core" && isHanded(option)) (declarations[owner] ??= {})[option] = declaration;
   }
+  const sources = config.sources(isHanded);
+  const { dataFolder } = isolated.rights.folders;
   return {
     ...own,
     hosts: hostsOf(name),
-    config: config.sources(isHanded),
+    config: isRestricted ? { ...sources, written: { ...sources.written, data_path: dataFolder } } : sources,
     declarations: declarations as unknown as WorkerTask["declarations"],
     loadTimeout,
     listening: context.listening(),
-    states: context
-      .states()
-      .map((state) => (rights === undefined ? state : { ...state, file: undefined, note: undefined })),
+    states: isRestricted ? context.states().map(shownToSandbox) : context.states(),
     serves,
+    restriction: isRestricted ? restrictionOf(isolated, [...all.keys()]) : undefined,
   };
+}
+
+/** Whether the operator has granted an option that is not the module's own. */
+function isGranted({ rights: { run, settings }, authority }: IsolatedRights, option: string): boolean {
+  const { grant, audit } = settings;
+  if (run === "sandboxed" && audit) return true;
+  if (grant === undefined) return false;
+  const isGrantedItself = (item: string) => authority.allows({ kind: "options", item });
+  return isGrantedItself(option) || (urlOptions.has(option) && isGrantedItself("http_external_url"));
+}
+
+function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): WorkerTask["restriction"] {
+  const { settings } = isolated.rights;
+  return {
+    options: [
+      ...new Set([...declared.filter((name) => isGranted(isolated, name)), ...(settings.grant?.options ?? [])]),
+    ],
+    hasData: isolated.authority.allows({ kind: "write", item: "data" }),
+    isAudited: settings.audit,
+  };
+}
+
+/** Leaves out what a module could learn about others: their files, notes and permissions. */
+function shownToSandbox({ name, host, status, run, is_late }: ModuleState): ModuleState {
+  const late = is_late === undefined ? {} : { is_late };
+  return { name, host, status, run, file: undefined, note: undefined, depends: [], holds: {}, ...late };
 }

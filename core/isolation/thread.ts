@@ -5,7 +5,7 @@ import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { reasonOf } from "../util/errors.ts";
 import type { SourceFile, WorkerCode } from "./messages.ts";
 import { ModuleRunner } from "./runner.ts";
-import { environment, heapOf, type IsolationDeps } from "./task.ts";
+import { environment, heapOf, type IsolatedRights, type IsolationDeps } from "./task.ts";
 
 const program = new URL(import.meta.url.endsWith(".ts") ? "./thread_entry.ts" : "./thread_entry.js", import.meta.url);
 
@@ -26,7 +26,7 @@ export class WorkerThread extends ModuleRunner {
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
 
-  constructor(source: SourceFile, deps: IsolationDeps) {
+  constructor(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights) {
     const { loadTimeout } = deps.context;
     super("worker", source, loadTimeout);
     // Not `parentPort`, because libraries post to it and listen to it.
@@ -43,7 +43,7 @@ export class WorkerThread extends ModuleRunner {
     const worker = new Worker(program, {
       workerData,
       transferList: [port2, bell2],
-      env: environment(),
+      env: environment(isolated),
       name: `modhost ${source.name}`,
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapOf(deps) / 2 ** 20) },
     });

@@ -88,6 +88,7 @@ export class ModuleApi implements Module {
       () => instance.config,
       () => this.host,
       (option, host, isDeclared) => {
+        context.admit?.("option", option);
         instance.read(option, host);
         const hint = isDeclared ? undefined : optionHint(option, instance.code.options);
         if (hint !== undefined) instance.advise(hint);
@@ -338,6 +339,7 @@ export class ModuleApi implements Module {
 
   http_url(app = appName(this.name), default_path?: string): string {
     const { listening } = this.#context;
+    this.#context.admit?.("option", "http_external_url");
     const { config } = this.#instance;
     return httpUrl({ config, listening, host: this.host, log: this.log }, app, default_path);
   }

@@ -1,20 +1,19 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Config, isNear, protectsApps } from "../config/index.ts";
-import type { RunMode, StickyBy } from "../types.ts";
+import { isDeepStrictEqual } from "node:util";
+import { type Config, isNear, protectsApps, type UnknownName } from "../config/index.ts";
+import type { ModuleRun, StickyBy } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { bundledModules } from "../util/package.ts";
 import { type ModuleCode, readCode } from "./code.ts";
 import { isPath, listModules, locateModule, locatePath, type ModuleSource, moduleName } from "./locate.ts";
+import { type ModuleRights, moduleSettings, rightsOf } from "./rights.ts";
 
 /** A module that the configuration enables on a host. */
 export interface Wanted {
   readonly name: string;
   readonly host: string;
 }
-
-/** The ways to run a module outside of this thread. */
-export type OutsideMode = Exclude<RunMode, "trusted">;
 
 /**
  * Number of earlier evaluations of a module whose files are remembered in addition to the latest.
@@ -35,8 +34,8 @@ interface CodeTraits {
 export class Catalog {
   #config: Config;
   readonly #loadTimeout: () => number;
-  /** Evaluates a module in a worker or a sandbox. */
-  readonly #isolated: (source: ModuleSource, run: OutsideMode) => Promise<ModuleCode>;
+  /** Evaluates a module in a worker, or in a process of its own. */
+  readonly #isolated: (source: ModuleSource, rights: ModuleRights) => Promise<ModuleCode>;
   /** Modules that another process of the server runs. */
   readonly #isElsewhere: (name: string) => boolean;
   /** Modules that were passed to the host, by value or by path. */
@@ -46,8 +45,8 @@ export class Catalog {
   readonly #codes = new Map<string, ModuleCode>();
   /** The declarations in the latest code of each module. */
   readonly #evaluated = new Map<string, CodeTraits>();
-  /** How the configuration wanted each code to run, and whether its file requests a worker. */
-  readonly #wantedRuns = new WeakMap<ModuleCode, { readonly isDeclared: boolean; readonly wanted: string }>();
+  /** Codes whose files declare that they run isolated. */
+  readonly #declared = new WeakSet<ModuleCode>();
   /**
    * The files of each module: those of its last successful evaluation, and of all attempts since
    * then.
@@ -58,7 +57,7 @@ export class Catalog {
     config: Config,
     given: readonly ModuleSource[],
     loadTimeout: () => number,
-    isolated?: (source: ModuleSource, run: OutsideMode) => Promise<ModuleCode>,
+    isolated?: (source: ModuleSource, rights: ModuleRights) => Promise<ModuleCode>,
     isElsewhere: (name: string) => boolean = () => false,
   ) {
     this.#config = config;
@@ -194,14 +193,13 @@ export class Catalog {
     this.#files.set(name, [...(this.#files.get(name) ?? []).slice(-MAX_ATTEMPTS), files]);
     const source = this.locate(name);
     const isDeclared = source.file !== undefined && declaresIsolation(source.file);
-    const run = this.#runOf(name, isDeclared);
-    const evaluated = await (run === "trusted"
-      ? readCode(source, this.#loadTimeout(), files)
-      : this.#isolated(source, run));
-    const code = { ...evaluated, run };
-    this.#wantedRuns.set(code, { isDeclared, wanted: this.#wantedRun(name, isDeclared) });
+    const rights = rightsOf(this.#config, source, this.#runOf(name, isDeclared));
+    const isInHost = rights.run === "trusted";
+    const evaluated = await (isInHost ? readCode(source, this.#loadTimeout(), files) : this.#isolated(source, rights));
+    const code = { ...evaluated, rights };
+    if (isDeclared) this.#declared.add(code);
     this.#files.set(name, [files, new Set(code.files)]);
-    if (code.isolated && run === "trusted") {
+    if (code.isolated && isInHost && rights.settings.run === undefined) {
       const where = source.file === undefined ? "only a file can be loaded in a worker" : "its file does not show it";
       const remedy = "write `export const isolated = true` on a line of its own, or name it in modules_isolated";
       throw new ModhostError("MODULE_INVALID", {
@@ -214,10 +212,33 @@ export class Catalog {
   }
 
   /**
-   * Returns how a module runs: as `modules` says, else as `modules_isolated` or its own file
-   * requests. A file that requests a worker is never evaluated in this thread.
+   * Returns the setting of the configuration because of which the code has to be evaluated again:
+   * it runs elsewhere, or with other rights. Undefined if there is none.
    */
-  runOf(name: string): RunMode {
+  changedSetting(code: ModuleCode): string | undefined {
+    const { name } = code.source;
+    const { run = "trusted", settings: previous } = code.rights ?? {};
+    const next = moduleSettings(this.#config, name);
+    if (this.#runOf(name, this.#declared.has(code)) !== run) {
+      return previous?.run === next.run ? "modules_isolated" : `modules.${name}.run`;
+    }
+    if (run === "trusted") return undefined;
+    const fields = ["grant", "limits", "audit", "namespaces"] as const;
+    const changed = fields.find((field) => !isDeepStrictEqual(previous?.[field], next[field]));
+    return changed && `modules.${name}.${changed}`;
+  }
+
+  /**
+   * Checks the rights that the configuration gives to a module.
+   * @throws {ModhostError} OPTION_INVALID
+   */
+  assertRights(code: ModuleCode): void {
+    const { source } = code;
+    rightsOf(this.#config, source, this.#runOf(source.name, this.#declared.has(code)));
+  }
+
+  /** Returns where a module runs, or would run if it is not loaded. */
+  runOf(name: string): ModuleRun {
     let file: string | undefined;
     try {
       ({ file } = this.locate(name));
@@ -225,36 +246,9 @@ export class Catalog {
     return this.#runOf(name, file !== undefined && declaresIsolation(file));
   }
 
-  #runOf(name: string, isDeclared: boolean): RunMode {
-    const { run } = this.#settingsOf(name);
-    if (run === "isolated" || run === "sandboxed") return run;
-    return isDeclared || (run !== "trusted" && this.#isListed(name)) ? "isolated" : "trusted";
-  }
-
-  /**
-   * Returns the option because of which the code must be evaluated again; undefined if it runs as
-   * the configuration says.
-   */
-  reasonToMove(code: ModuleCode): string | undefined {
-    const { name } = code.source;
-    const { isDeclared, wanted } = this.#wantedRuns.get(code) ?? { isDeclared: false, wanted: undefined };
-    if (wanted === undefined || wanted === this.#wantedRun(name, isDeclared)) return undefined;
-    const isByList = this.#settingsOf(name).run === undefined && code.run !== "sandboxed";
-    return isByList ? "modules_isolated" : "modules";
-  }
-
-  /** Returns how a module runs, with its grant, which is fixed when its process starts. */
-  #wantedRun(name: string, isDeclared: boolean): string {
-    const run = this.#runOf(name, isDeclared);
-    return JSON.stringify([run, run === "sandboxed" ? this.#settingsOf(name) : undefined]);
-  }
-
-  /** Returns the entry of a module in the option `modules`. */
-  #settingsOf(name: string): { readonly run?: unknown } {
-    const modules = this.#config.value("modules");
-    const entries = typeof modules === "object" && modules !== null ? Object.entries(modules) : [];
-    const [, settings] = entries.find(([key]) => moduleName(key) === name) ?? [];
-    return typeof settings === "object" && settings !== null ? settings : {};
+  /** Returns where a module runs; `isDeclared`: its file declares that it runs isolated. */
+  #runOf(name: string, isDeclared: boolean): ModuleRun {
+    return moduleSettings(this.#config, name).run ?? (isDeclared || this.#isListed(name) ? "isolated" : "trusted");
   }
 
   #isListed(name: string): boolean {
@@ -305,6 +299,26 @@ export class Catalog {
       }
     }
     return missing;
+  }
+
+  /**
+   * Returns the entries of the option `modules` that name no module, each with the module of nearly
+   * the same name.
+   */
+  unknownModules(): UnknownName[] {
+    const known = new Set([...this.named(), ...this.#codes.keys()]);
+    return Object.keys((this.#config.value("modules") ?? {}) as object)
+      .filter((name) => !known.has(name) && !this.#exists(name))
+      .map((name) => ({ path: `modules.${name}`, nearest: [...known].find((each) => isNear(name, each)) }));
+  }
+
+  #exists(name: string): boolean {
+    try {
+      this.locate(name);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   adopted(name: string): ModuleCode | undefined {

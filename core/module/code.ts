@@ -1,6 +1,13 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Module, ModuleDefinition, ModuleFunction, OptionDeclarations, RunMode, StickyBy } from "../types.ts";
+import type {
+  Module,
+  ModuleDefinition,
+  ModuleFunction,
+  ModulePermissions,
+  OptionDeclarations,
+  StickyBy,
+} from "../types.ts";
 import { unwrapped } from "../util/default_export.ts";
 import { ModhostError, readableThrown, reasonOf } from "../util/errors.ts";
 import { explainMissing } from "../util/missing_package.ts";
@@ -8,10 +15,12 @@ import { linesOf, withoutVersions } from "../util/stack.ts";
 import { syntaxFault } from "../util/syntax.ts";
 import { Usage } from "../util/usage.ts";
 import { Deadline } from "./deadline.ts";
+import { declaredPermissions } from "./declared.ts";
 import { importFresh } from "./fresh_import.ts";
 import { declarationHints, exportHints } from "./hints.ts";
 import type { Effect, EffectHandle } from "./ledger.ts";
 import type { ModuleSource } from "./locate.ts";
+import type { ModuleRights } from "./rights.ts";
 
 /** The instance that code runs for, with the members that the host's own code uses. */
 export interface InstanceOwner {
@@ -33,8 +42,6 @@ export interface ModuleCode {
   readonly global: boolean;
   /** Whether it requests a worker of its own. */
   readonly isolated?: boolean;
-  /** How it runs; the catalogue sets this. */
-  readonly run?: RunMode;
   /** Whether only one process of a server runs it. */
   readonly shared?: boolean;
   /**
@@ -42,6 +49,10 @@ export interface ModuleCode {
    * identified.
    */
   readonly sticky?: StickyBy | undefined;
+  /** The permissions that it declares. */
+  readonly permissions: ModulePermissions;
+  /** How it runs and what it may do. The catalog sets this. */
+  readonly rights?: ModuleRights;
   /** Hints for the author about names that the host does not know and that resemble known ones. */
   readonly hints: readonly string[];
   /**
@@ -140,15 +151,16 @@ function codeOf(source: ModuleSource, exported: object, written = exported): Mod
   if (typeof sticky !== "boolean" && sticky !== "address" && sticky !== "cookie") {
     throw refuse('sticky must be true, "address" or "cookie"');
   }
+  const permissions = declaredPermissions(source, definition.permissions);
   const hints = [...exportHints(written), ...declarationHints(options)];
   const declared = { options, depends, global: global === true, isolated: isolated === true, shared: shared === true };
   const by = sticky === true ? "address" : sticky || undefined;
   // The function of a module receives the module object and nothing else.
-  return { source, load: (module) => load(module), ...declared, sticky: by, hints };
+  return { source, load: (module) => load(module), ...declared, permissions, sticky: by, hints };
 }
 
 function pick(from: object): Partial<ModuleDefinition> {
-  const { options, depends, global, isolated, shared, sticky } = from as Partial<ModuleDefinition>;
+  const { options, depends, global, isolated, shared, sticky, permissions } = from as Partial<ModuleDefinition>;
   return {
     ...(options === undefined ? {} : { options }),
     ...(depends === undefined ? {} : { depends }),
@@ -156,6 +168,7 @@ function pick(from: object): Partial<ModuleDefinition> {
     ...(isolated === undefined ? {} : { isolated }),
     ...(shared === undefined ? {} : { shared }),
     ...(sticky === undefined ? {} : { sticky }),
+    ...(permissions === undefined ? {} : { permissions }),
   };
 }
 

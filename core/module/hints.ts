@@ -13,6 +13,7 @@ const definition: readonly (keyof ModuleDefinition)[] = [
   "isolated",
   "shared",
   "sticky",
+  "permissions",
 ];
 const declaration: readonly (keyof OptionDeclaration)[] = [
   "type",

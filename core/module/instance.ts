@@ -391,12 +391,22 @@ export class Instance implements ModuleOwner {
     return [...startedBy(this.usage), ...(evaluated === undefined ? [] : startedBy(evaluated))];
   }
 
+  #rights(): Pick<ModuleState, "run" | "is_audited" | "permissions"> {
+    const { run = "trusted", settings } = this.code.rights ?? {};
+    const permissions = this.#context.permissions?.(this.code) ?? [];
+    return {
+      run,
+      ...(settings?.audit === true && run !== "trusted" ? { is_audited: true } : {}),
+      ...(permissions.length === 0 ? {} : { permissions }),
+    };
+  }
+
   state(): ModuleState {
     return {
       name: this.name,
       host: this.host,
       status: this.phase === "gone" ? "unloading" : this.phase,
-      run: this.code.run ?? "trusted",
+      ...this.#rights(),
       file: this.code.source.file,
       note: this.note,
       ...(this.noteLevel === undefined ? {} : { note_level: this.noteLevel }),

@@ -17,6 +17,8 @@ export interface ModuleSource {
   readonly directory: string;
   /** The module's own folder; undefined for a single file, which shares its folder with others. */
   readonly root: string | undefined;
+  /** The permissions in its package.json, as written there. */
+  readonly permissions?: unknown;
   /** The definition of a module that was passed as a value. */
   readonly definition?: ModuleDefinition;
 }
@@ -108,16 +110,21 @@ function ofFolder(name: string, folder: string): ModuleSource | undefined {
   if (!isFolder(folder)) return undefined;
   const manifest = readManifest(join(folder, "package.json"));
   const named = manifest?.modhost?.entry;
-  if (named !== undefined) return sourceOf(name, join(folder, named), folder);
+  if (named !== undefined) return sourceOf(name, join(folder, named), folder, manifest);
   const found = entryFile(folder, [`mod_${name}`, "index"]) ?? mainFile(folder, manifest);
-  return found === undefined ? undefined : sourceOf(name, found, folder);
+  return found === undefined ? undefined : sourceOf(name, found, folder, manifest);
 }
 
 interface Manifest {
   readonly name?: string;
   readonly main?: string;
   readonly exports?: unknown;
-  readonly modhost?: { readonly kind?: string; readonly entry?: string; readonly host?: string };
+  readonly modhost?: {
+    readonly kind?: string;
+    readonly entry?: string;
+    readonly host?: string;
+    readonly permissions?: unknown;
+  };
 }
 
 function inPackages(id: string, directory: string): ModuleSource | undefined {
@@ -141,7 +148,7 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
   const folder = dirname(file);
   const main = entry === undefined ? mainFile(folder, manifest) : join(folder, entry);
   if (main === undefined) throw invalid(file, "its key modhost names no entry: set modhost.entry to its file");
-  return sourceOf(moduleName(id), main, folder);
+  return sourceOf(moduleName(id), main, folder, manifest);
 }
 
 /** Loads semver only when the first module names a range. */
@@ -150,7 +157,12 @@ function satisfies(version: string, range: string): boolean {
   return semver.satisfies(version, range, { includePrerelease: true });
 }
 
-function sourceOf(name: string, path: string, root?: string): ModuleSource {
+function sourceOf(
+  name: string,
+  path: string,
+  root?: string,
+  manifest = root === undefined ? undefined : readManifest(join(root, "package.json")),
+): ModuleSource {
   if (name === "") throw invalid(path, "its name is empty: name a module by mod_NAME");
   if (!isFile(path))
     throw invalid(path, "the file does not exist: build the module, or fix the entry in its package.json");
@@ -161,7 +173,14 @@ function sourceOf(name: string, path: string, root?: string): ModuleSource {
       "Node.js runs no TypeScript below node_modules: publish its JavaScript, and name that as its entry",
     );
   }
-  return { name, file, directory: dirname(file), root: root && realpathSync(root) };
+  const permissions = manifest?.modhost?.permissions;
+  return {
+    name,
+    file,
+    directory: dirname(file),
+    root: root && realpathSync(root),
+    ...(permissions === undefined ? {} : { permissions }),
+  };
 }
 
 function mainFile(folder: string, manifest: Manifest | undefined): string | undefined {

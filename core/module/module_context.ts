@@ -1,8 +1,9 @@
 import type { Config } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import type { Certificates } from "../tls/index.ts";
-import type { ListeningPort, ModuleState, Server, Tokens } from "../types.ts";
+import type { ListeningPort, ModuleState, PermissionState, Server, Tokens } from "../types.ts";
 import type { Log } from "../util/log.ts";
+import type { ModuleCode } from "./code.ts";
 import type { Items } from "./items.ts";
 import type { SharedTables } from "./shared.ts";
 import type { Timers } from "./timers.ts";
@@ -62,9 +63,11 @@ export interface ModuleContext {
   readonly serves: boolean;
   /**
    * Refuses effects that are impossible where the module runs: a hook of an event, an item or a
-   * receiver of a kind.
+   * receiver of a kind. A read of an option may be refused as well.
    */
-  admit?(what: "hook" | "item" | "receiver", name: string): void;
+  admit?(what: "hook" | "item" | "receiver" | "option", name: string): void;
+  /** Returns the permissions of a module. */
+  permissions?(code: ModuleCode): readonly PermissionState[];
   /** Called with each failure of a module's own code, after it was counted. */
   failed(owner: Dependency, step: string, error: unknown): void;
   /** Returns `module.server` for an instance. */

@@ -171,6 +171,7 @@ async function prepare(
   const before = catalog.wanted();
   const forget = catalog.use(next);
   try {
+    next.checkModules(() => catalog.unknownModules());
     const after = catalog.wanted();
     const known = new Set(failed.map(({ name }) => name));
     for (const name of new Set(after.map((wanted) => wanted.name))) {
@@ -226,12 +227,16 @@ function changedNames(previous: Served, next: Served): string[] {
 /**
  * Returns why the new configuration requires that the module's code is evaluated again. A module
  * that can no longer be found keeps its code.
+ * @throws {ModhostError} OPTION_INVALID for a grant that contains what belongs to the server
  */
 function reasonToMove(code: ModuleCode | undefined, catalog: Catalog): string | undefined {
   if (code?.source.file === undefined) return undefined;
+  const setting = catalog.changedSetting(code);
+  if (setting !== undefined) {
+    catalog.assertRights(code);
+    return setting;
+  }
   try {
-    const reason = catalog.reasonToMove(code);
-    if (reason !== undefined) return reason;
     return catalog.locate(code.source.name).file === code.source.file ? undefined : "its file is a different one";
   } catch {
     return undefined;

@@ -1,11 +1,12 @@
 /** Plans how a changed configuration affects a running host, from facts alone. */
-import type { Config } from "../config/index.ts";
+import { type Config, shownValue } from "../config/index.ts";
 import type { Wanted } from "../module/catalog.ts";
 import { type InstanceFacts, keyOf } from "../module/instance.ts";
 import { labelOf } from "../module/operation.ts";
 import type { TransitionSteps } from "../module/transition.ts";
+import { permissionChanges, settingChanges } from "../permissions/index.ts";
 import type { PortsDifference } from "../ports/change.ts";
-import type { ConfigPlan, ModuleState, ModuleStep, PortStep } from "../types.ts";
+import type { ConfigPlan, ModuleState, ModuleStep, OptionChange, PortStep } from "../types.ts";
 import { type Difference, differences, isReader, shown } from "./differences.ts";
 
 /** The facts that a plan is made from. */
@@ -78,13 +79,17 @@ export function planOf(facts: PlanFacts): Plan {
     plan: {
       config: next.file,
       isEmpty,
-      options: found.map((difference) => ({
-        name: difference.name,
-        host: difference.host,
-        ...shown(difference, previous, next),
-        applies: difference.applies === "start" ? "start" : "now",
-        readers: live.filter((instance) => isRead(instance, difference)).map(labelOf),
-      })),
+      options: found.flatMap((difference) => {
+        if (difference.name === MODULES) return settingsIn(difference, live);
+        return {
+          name: difference.name,
+          host: difference.host,
+          ...shown(difference, previous, next),
+          applies: difference.applies === "start" ? "start" : "now",
+          readers: live.filter((instance) => isRead(instance, difference)).map(labelOf),
+        };
+      }),
+      permissions: found.filter(({ name }) => name === MODULES).flatMap(({ from, to }) => permissionChanges(from, to)),
       hosts,
       modules: steps,
       ports: portSteps(facts.ports),
@@ -106,6 +111,22 @@ export function planOf(facts: PlanFacts): Plan {
     isGone: (name) =>
       name !== "core" && !isWanted(name) && ![...staying.values()].some((instance) => instance.name === name),
   };
+}
+
+/** The option with the settings of single modules. */
+const MODULES = "modules";
+
+/** Returns one change for each setting of a module. Permissions are listed separately. */
+function settingsIn({ from, to }: Difference, live: readonly InstanceFacts[]): OptionChange[] {
+  const text = (value: unknown) => (value === undefined ? undefined : shownValue(undefined, value));
+  return settingChanges(from, to).map(({ module, field, from: previous, to: next }) => ({
+    name: `${MODULES}.${module}.${field}`,
+    host: "*",
+    from: text(previous),
+    to: text(next),
+    applies: "now",
+    readers: live.filter(({ name }) => name === module).map(labelOf),
+  }));
 }
 
 function portSteps(differing: readonly PortsDifference[]): PortStep[] {

@@ -1,10 +1,11 @@
 /** Describes a plan in words. */
-import type { ConfigPlan, ModuleStep, OptionChange, PortStep } from "../types.ts";
+import type { ConfigPlan, ModuleStep, OptionChange, PermissionChange, PortStep } from "../types.ts";
 
 /** Returns one line for each difference. */
-export function planLines({ options, hosts, modules, ports, certificates }: ConfigPlan): string[] {
+export function planLines({ options, permissions, hosts, modules, ports, certificates }: ConfigPlan): string[] {
   return [
     ...options.map(optionLine),
+    ...permissions.flatMap(permissionLines),
     ...hosts.added.map((host) => `host ${host} is added`),
     ...hosts.removed.map((host) => `host ${host} is removed`),
     ...ports.map(portLine),
@@ -18,6 +19,13 @@ function optionLine({ name, host, from, to, applies, readers }: OptionChange): s
   const when = applies === "start" ? " (at the next start)" : "";
   const who = readers.length === 0 ? "" : `, read by ${readers.join(", ")}`;
   return `${path}: ${from ?? "not set"} -> ${to ?? "not set"}${when}${who}`;
+}
+
+function permissionLines({ module, added, removed }: PermissionChange): string[] {
+  return [
+    ...added.map((text) => `${module} ${text} from now on`),
+    ...removed.map((text) => `${module} ${text.replace(/^may /, "may no longer ")}`),
+  ];
 }
 
 function portLine({ action, service, address, port }: PortStep): string {

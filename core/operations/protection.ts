@@ -8,18 +8,19 @@ import type { ModuleLog } from "../types.ts";
 import type { Progress } from "./change.ts";
 
 /**
- * Checks for misspelt names of options that protect, and for such options whose modules are not
- * loaded.
+ * Checks for misspelt names of options that protect, for such options whose modules are not loaded,
+ * and for misspelt names of modules in the option `modules`.
  * @throws {ModhostError} CONFIG_INVALID
  */
 export async function checkNames(
   config: Config,
-  catalog: Pick<Catalog, "missingGuards">,
+  catalog: Pick<Catalog, "missingGuards" | "unknownModules">,
   apps?: ReadonlySet<string>,
   isGone?: (owner: string) => boolean,
 ): Promise<void> {
   config.missGuards(await catalog.missingGuards(config.unreadNames(isGone)));
   config.checkNames(apps, isGone);
+  config.checkModules(() => catalog.unknownModules());
 }
 
 /**

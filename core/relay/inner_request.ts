@@ -17,7 +17,7 @@ export const PASSED_FIELD = "x-modhost-passed";
 export const REFUSED_FIELD = "x-modhost-refused";
 export const INNER_FIELDS: ReadonlySet<string> = new Set([PEER_FIELD, PASSED_FIELD, REFUSED_FIELD]);
 
-const peerNames = ["remoteAddress", "remotePort", "localAddress", "localPort", "encrypted"] as const;
+export const peerNames = ["remoteAddress", "remotePort", "localAddress", "localPort", "encrypted"] as const;
 
 /** The two ends of the client's connection, as its socket shows them. */
 export type Peer = Partial<Pick<TLSSocket, (typeof peerNames)[number]>>;
@@ -47,7 +47,8 @@ export function innerPath(folder: string, name: string): string {
 }
 
 export interface InnerTarget extends InnerAddress {
-  readonly agent: Agent;
+  /** False for a connection of its own. */
+  readonly agent: Agent | false;
 }
 
 export interface InnerRequestOptions {
@@ -60,7 +61,7 @@ export interface InnerRequestOptions {
   /** Whether the receiver decides when the client may send its body. */
   readonly passesExpect: boolean;
   /** Fields in lower case that are left out. */
-  readonly withheld?: ReadonlySet<string>;
+  readonly withheld?: ReadonlySet<string> | undefined;
   /** Further facts for the receiver. */
   readonly facts: object;
 }
@@ -71,9 +72,30 @@ export function openInnerRequest(
   target: InnerTarget,
   options: InnerRequestOptions,
 ): ClientRequest {
-  const { url = request.url, host, upgrade, passesExpect, withheld, facts } = options;
-  const { rawHeaders, socket } = request;
-  const headers: string[] = [PEER_FIELD, asciiJson({ token: target.token, peer: peerOf(socket), ...facts })];
+  const { url = request.url, upgrade, facts } = options;
+  const headers = innerFields(request, options);
+  headers.push(PEER_FIELD, asciiJson({ token: target.token, peer: peerOf(request.socket), ...facts }));
+  if (upgrade !== undefined) headers.push("Connection", "Upgrade", "Upgrade", upgrade);
+  return openRequest({
+    socketPath: target.path,
+    agent: upgrade === undefined ? target.agent : false,
+    method: request.method,
+    path: url,
+    headers: headers as never,
+    setHost: false,
+  });
+}
+
+/**
+ * Returns the header fields of a request to another part of this server, as a flat list: those of
+ * the client that do not belong to its connection.
+ */
+export function innerFields(
+  request: NodeRequest,
+  { host, passesExpect, withheld }: Pick<InnerRequestOptions, "host" | "passesExpect" | "withheld">,
+): string[] {
+  const { rawHeaders } = request;
+  const headers: string[] = [];
   let isFramed = false;
   let hasHost = false;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -87,15 +109,7 @@ export function openInnerRequest(
   }
   if (!hasHost && host !== undefined) headers.push("Host", host);
   if (!isFramed && hasBody(request)) headers.push("Transfer-Encoding", "chunked");
-  if (upgrade !== undefined) headers.push("Connection", "Upgrade", "Upgrade", upgrade);
-  return openRequest({
-    socketPath: target.path,
-    agent: upgrade === undefined ? target.agent : false,
-    method: request.method,
-    path: url,
-    headers: headers as never,
-    setHost: false,
-  });
+  return headers;
 }
 
 /**
@@ -129,6 +143,18 @@ export function asciiJson(value: object): string {
 }
 
 const peers = new WeakMap<Socket, Peer>();
+
+const peerTexts = new WeakMap<Socket, string>();
+
+/** Returns the two ends of a client's connection as JSON that a header can carry. */
+export function peerTextOf(socket: Socket): string {
+  let text = peerTexts.get(socket);
+  if (text === undefined) {
+    text = asciiJson(peerOf(socket));
+    peerTexts.set(socket, text);
+  }
+  return text;
+}
 
 /** Returns the two ends of a client's connection, which never change. */
 function peerOf(socket: Socket): Peer {

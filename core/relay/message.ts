@@ -14,11 +14,15 @@ export function wholeBody(incoming: IncomingMessage, method: string): Buffer | s
   if (!incoming.complete || length === 0 || method === "HEAD") return undefined;
   if (incoming.readableLength !== length) return undefined;
   // Without a length, Node.js 26 returns one piece instead of all that has arrived.
-  const bytes: Buffer = incoming.read(length);
-  // Text is sent in one write with the head. A response without a content type stays bytes, because
-  // the host might add a content type to text.
-  const isText = length <= MAX_TEXT && incoming.headers["content-type"] !== undefined && isAscii(bytes);
-  return isText ? bytes.toString("latin1") : bytes;
+  return textOrBytes(incoming.read(length), incoming.headers["content-type"] !== undefined);
+}
+
+/**
+ * Returns a short body of ASCII as text, which is sent in one write with the head. A body without a
+ * content type stays bytes, because the host might add a content type to text.
+ */
+export function textOrBytes(bytes: Buffer, hasType: boolean): Buffer | string {
+  return hasType && bytes.length <= MAX_TEXT && isAscii(bytes) ? bytes.toString("latin1") : bytes;
 }
 
 /**

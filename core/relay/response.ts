@@ -5,7 +5,7 @@ import { isFieldValue } from "../util/header_fields.ts";
 import { INTERNAL_ERROR } from "../util/http2.ts";
 import { type IncomingMessage, STATUS_CODES } from "../util/node_http.ts";
 import { foldedName, headerTable, mayTrail } from "./fields.ts";
-import { trailersOf, wholeBody } from "./message.ts";
+import { textOrBytes, trailersOf, wholeBody } from "./message.ts";
 
 /** Statuses of responses without a body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -15,6 +15,23 @@ export interface RelayOptions {
   readonly withheld?: { has(folded: string): boolean };
   /** Whether the response is of this server, so that every trailer is forwarded. Default false. */
   readonly isOwn?: boolean;
+}
+
+type Head = Pick<ResponseFields, "status_code" | "headers" | "status">;
+
+function headOf(statusCode: number, statusMessage: string, fields: readonly string[]): Head {
+  const isOwnPhrase = statusMessage !== STATUS_CODES[statusCode] && statusMessage !== "" && isFieldValue(statusMessage);
+  return { status_code: statusCode, headers: headerTable(fields), ...(isOwnPhrase && { status: statusMessage }) };
+}
+
+/** Returns the result of a handler that sends on a response which has arrived in one piece. */
+export function relayWhole(
+  { statusCode, statusMessage }: { readonly statusCode: number; readonly statusMessage: string },
+  fields: readonly string[],
+  body: Buffer,
+): ResponseFields {
+  const head = headOf(statusCode, statusMessage, fields);
+  return { ...head, body: textOrBytes(body, head.headers?.content_type !== undefined) };
 }
 
 /**
@@ -33,8 +50,7 @@ export function relayResponse(
 ): ResponseFields {
   const { request, response } = event;
   const { statusCode = 502, statusMessage = "", headers } = incoming;
-  const isOwnPhrase = statusMessage !== STATUS_CODES[statusCode] && statusMessage !== "" && isFieldValue(statusMessage);
-  const head = { status_code: statusCode, headers: headerTable(fields), ...(isOwnPhrase && { status: statusMessage }) };
+  const head = headOf(statusCode, statusMessage, fields);
   if (request.method === "HEAD" || bodiless.has(statusCode)) {
     incoming.on("error", () => undefined);
     // Bytes after a 205 do not belong to the response.

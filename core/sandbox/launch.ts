@@ -34,6 +34,7 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
   const rules = rulesOf(policy);
   const spec: LauncherSpec = {
     listen: launch.listen,
+    ...(launch.listenForConnections !== undefined && { listenForConnections: launch.listenForConnections }),
     node: realpathSync(process.execPath),
     args: nodeArguments(launch),
     env: Object.entries(policy.env).map(([name, value]) => `${name}=${value}`),
@@ -50,8 +51,9 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
   const [program, ...args] = [...before, spec.node, ...launcherOptions, launcherFile];
   const child = spawn(program!, args, {
     // The launcher replaces descriptor 4 by the listening socket after it has read the spec, which
-    // others on this machine could read if it were an argument.
-    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
+    // others on this machine could read if it were an argument. Descriptor 5 is taken, so that the
+    // launcher opens nothing there before it makes the second socket.
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "ignore"],
     env: launcherEnvironment(program),
     cwd: "/",
     // A session of its own: no terminal, and no signals to the server's process group.
@@ -63,6 +65,22 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
   input.on("error", () => undefined);
   input.end(JSON.stringify(spec));
   return { child, socket: child.stdio[CHANNEL] as Duplex, layers: layersOf(launch, isInNamespace, user) };
+}
+
+/**
+ * Starts a program that nothing restricts, for an audit: Node.js publishes what its permissions
+ * would refuse. It makes no sockets.
+ */
+export function launchAudited(launch: Omit<SandboxLaunch, "listen" | "listenForConnections">): Sandboxed {
+  const { program, args, policy, nodeOptions = [] } = launch;
+  const child = spawn(process.execPath, ["--permission-audit", "--no-warnings", ...nodeOptions, program, ...args], {
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
+    env: policy.env,
+    cwd: "/",
+    detached: true,
+  });
+  child.once("exit", () => endGroup(child.pid));
+  return { child, socket: child.stdio[CHANNEL] as Duplex, layers: [] };
 }
 
 /** Ends the programs that a module has started. They cannot leave its process group. */

@@ -36,6 +36,11 @@ export interface SandboxLaunch {
   readonly args: readonly string[];
   /** Path of the Unix socket at which the process listens, as descriptor 4. */
   readonly listen: string;
+  /**
+   * Path of a second Unix socket, as descriptor 5, for connections that the host opens for the
+   * module.
+   */
+  readonly listenForConnections?: string;
   readonly policy: SandboxPolicy;
   /** Options of Node.js for the process, such as the size of its heap. */
   readonly nodeOptions?: readonly string[];

@@ -5,6 +5,8 @@ import type { SandboxLimits } from "./policy.ts";
 export interface LauncherSpec {
   /** Path of the Unix socket to make. The probe makes none. */
   readonly listen?: string;
+  /** Path of the second Unix socket to make. */
+  readonly listenForConnections?: string;
   readonly node: string;
   readonly args: readonly string[];
   readonly env: readonly string[];
@@ -31,6 +33,7 @@ export interface ProbeReport {
 /** Exit code of a launcher that could not start the program. The reason is on stderr. */
 export const NOT_STARTED = 113;
 
-/** Descriptors of the new process: its channel to the host, and its listening socket. */
+/** Descriptors of the new process: its channel to the host, and its listening sockets. */
 export const CHANNEL = 3;
 export const LISTENER = 4;
+export const CONNECTIONS = 5;

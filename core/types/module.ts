@@ -9,6 +9,7 @@ import type { HealthItem } from "./health.ts";
 import type { MetricsProvider } from "./metrics.ts";
 import type { HttpMiddleware } from "./middleware.ts";
 import type { DeclaredOptionGetters, OptionDeclarations, OptionGetters } from "./options.ts";
+import type { ModulePermissions } from "./permissions.ts";
 import type { HttpProvider, MiddlewareProvider } from "./provider.ts";
 import type { Server } from "./server.ts";
 import type { StartPageItem } from "./start_page.ts";
@@ -55,6 +56,11 @@ export interface ModuleDefinition<D extends OptionDeclarations = OptionDeclarati
    * host sets ("cookie"). Use it for modules that cache something per client and can do without it.
    */
   readonly sticky?: StickyBy | boolean;
+  /**
+   * Lists what the module needs when it runs sandboxed: files, hosts, environment variables,
+   * options and functions of other modules. This grants nothing; it shows operators what to grant.
+   */
+  readonly permissions?: ModulePermissions;
 }
 
 /** How the clients of a sticky module are identified. */

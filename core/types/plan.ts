@@ -7,6 +7,8 @@ export interface ConfigPlan {
   /** True if nothing differs. */
   readonly isEmpty: boolean;
   readonly options: readonly OptionChange[];
+  /** Permissions that modules get or lose. */
+  readonly permissions: readonly PermissionChange[];
   readonly hosts: { readonly added: readonly string[]; readonly removed: readonly string[] };
   readonly modules: readonly ModuleStep[];
   readonly ports: readonly PortStep[];
@@ -31,6 +33,13 @@ export interface OptionChange {
   readonly applies: "now" | "start";
   /** The modules that have read it, named as in `modhost modules`. */
   readonly readers: readonly string[];
+}
+
+/** Permissions that a module gets or loses, in words: "may connect to api.example.org:443". */
+export interface PermissionChange {
+  readonly module: string;
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
 }
 
 /** The effect of a change on an instance of a module. */

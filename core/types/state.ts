@@ -1,4 +1,5 @@
 /** The state that a server reports about its parts. */
+import type { ModuleRun, PermissionState } from "./permissions.ts";
 
 /** An address that the host listens on; Unix sockets are not included. */
 export interface ListeningPort {
@@ -8,19 +9,18 @@ export interface ListeningPort {
   readonly port: number;
 }
 
-/**
- * How a module runs: in the thread of the host, in a worker thread of its own, or in a process of
- * its own that the kernel restricts.
- */
-export type RunMode = "trusted" | "isolated" | "sandboxed";
-
 /** A module of the server, loaded or failed. */
 export interface ModuleState {
   readonly name: string;
   /** "*" for the whole server. */
   readonly host: string;
   readonly status: "loading" | "loaded" | "failed" | "unloading" | "quarantined";
-  readonly run: RunMode;
+  /** Where its code runs. */
+  readonly run: ModuleRun;
+  /** Nothing is refused to it; what would have been is listed (`modules.NAME.audit`). */
+  readonly is_audited?: true;
+  /** Its permissions: declared, granted, used or refused. Undefined if there is none. */
+  readonly permissions?: readonly PermissionState[];
   /** Undefined for a module that was passed as a value. */
   readonly file: string | undefined;
   /** The text of `set_status`, the failure, or the reason for the quarantine. */

@@ -63,6 +63,7 @@ export const errorTable = {
   SANDBOXED: { message: "A sandboxed module cannot {what}: {remedy}" },
   ISOLATED_ENDED: { status: 503, message: "The module {name} is not running: {reason}" },
   SANDBOX_UNAVAILABLE: { message: "A sandboxed module cannot run here: {reason}" },
+  PERMISSION_DENIED: { message: "The module {name} may not {act}: to allow it, add {grant} to the configuration" },
   MODULE_UNLOADED: { message: "The module {name} has been unloaded, so its module object can no longer be used" },
   UNKNOWN_HOST: { message: "There is no host {host} in the option hosts" },
   OPTION_INVALID: { message: "Option {name} is {value}, but {allowed}" },

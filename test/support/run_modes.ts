@@ -1,8 +1,8 @@
 /** Runs tests of modules that are outside of the host's thread for each way to run them. */
 import { sandboxUnavailable } from "#core/sandbox/index.ts";
-import type { RunMode } from "#core/types.ts";
+import type { ModuleRun } from "#core/types.ts";
 
-export type OutsideMode = Exclude<RunMode, "trusted">;
+export type OutsideMode = Exclude<ModuleRun, "trusted">;
 
 export interface RunModeCase {
   readonly mode: OutsideMode;
@@ -24,8 +24,8 @@ const isolatedFile = /\bisolated\b.*true/;
 
 /**
  * Returns the options with which the modules in these files run in a way: those that declare
- * themselves isolated, and those that are named. A sandboxed module may read its folder, and call
- * all functions of the modules that `call` names.
+ * themselves isolated, and those that are named. A sandboxed module may call all functions of the
+ * modules that `call` names.
  */
 export function runningAs(
   mode: OutsideMode,
@@ -39,6 +39,6 @@ export function runningAs(
   const run =
     mode === "isolated"
       ? { run: mode }
-      : { run: mode, grant: { read: ["."], call: Object.fromEntries(call.map((name) => [name, true])), ...grant } };
+      : { run: mode, grant: { call: Object.fromEntries(call.map((name) => [name, true])), ...grant } };
   return { modules: Object.fromEntries([...declared, ...names].map((name) => [name, run])) };
 }

@@ -15,21 +15,30 @@ export function optionsPage(all: readonly OptionSection[]): string {
       owner === "core" && option.applies === undefined ? "applies from then on" : changes[option.applies ?? "exchange"],
     ]);
     const own = `## ${owner}\n\n${table(["Option", "Meaning", "Values", "Default", "Per host", "A change"], rows)}`;
-    return [own, ...Object.entries(options).flatMap(fieldsTable)].join("\n\n");
+    return [own, ...Object.entries(options).flatMap(([name, option]) => fieldsTables(name, option))].join("\n\n");
   });
   return page("Options", "the declarations of the options", [introduction, ...tables]);
 }
 
-/** Returns the fields of an option that is an object with fields of its own. */
-function fieldsTable([name, { fields }]: readonly [string, OptionDeclaration]): readonly string[] {
+/**
+ * Returns tables with the fields of an option that is an object: its own fields, or those of its
+ * entries.
+ */
+function fieldsTables(name: string, { fields: own, entries }: OptionDeclaration): readonly string[] {
+  const fields = own ?? entries;
   if (fields === undefined) return [];
+  const path = own === undefined ? `${name}.NAME` : name;
   const rows = Object.entries(fields).map(([field, option]) => [
     code(field),
     option.describe + marks({ ...option, required: option.required !== false && option.default === undefined }),
     allowedText(option),
     option.default === undefined ? "" : code(JSON.stringify(option.default)),
   ]);
-  return [`Fields of \`${name}\`:`, table(["Field", "Meaning", "Values", "Default"], rows)];
+  return [
+    `Fields of \`${path}\`:`,
+    table(["Field", "Meaning", "Values", "Default"], rows),
+    ...Object.entries(fields).flatMap(([field, option]) => fieldsTables(`${path}.${field}`, option)),
+  ];
 }
 
 /** The effect of a change while the server runs. */

@@ -85,6 +85,7 @@ export class Request implements HttpRequest, TokenBearer {
   #incoming: IncomingBody | undefined;
   #abort: AbortController | undefined;
   #leave: AbortController | undefined;
+  #onLeave: (() => void) | undefined;
   #isLeft = false;
   #isWatched = false;
 
@@ -250,13 +251,20 @@ export class Request implements HttpRequest, TokenBearer {
     return this.#leave.signal;
   }
 
-  /** Whether anybody uses `leaving`. */
+  /** Calls back when `leaving` is aborted, at a lower cost. One callback only. */
+  whenLeaving(callback: () => void): void {
+    this.#onLeave = callback;
+    if (this.#isLeft) callback();
+  }
+
+  /** Whether anybody waits for the module to be unloaded. */
   get watchesLeaving(): boolean {
-    return this.#leave !== undefined;
+    return this.#leave !== undefined || this.#onLeave !== undefined;
   }
 
   /** Notifies the handler that its module will be unloaded as soon as the request is over. */
   leave(): void {
+    if (!this.#isLeft) this.#onLeave?.();
     this.#isLeft = true;
     this.#leave?.abort(new DOMException("The module of the request is being unloaded", "AbortError"));
   }

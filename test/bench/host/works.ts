@@ -152,15 +152,28 @@ export const works: readonly HostWork[] = [
       { name: "fastify, 150 routes", file: "fastify.ts", path: hello },
       { ...fastify, name: "fastify, 150 routes, logger" },
       of(modhost, { LOGGER: "off" }, { name: "modhost, 150 apps, log off" }),
-      of(
-        modhost,
-        { LOGGER: "off", ISOLATED: "on" },
-        { name: "modhost, an isolated module, log off", path: "/apart/hello" },
-      ),
       { ...modhost, name: "modhost, 150 apps, all defaults" },
     ],
     open: askOver({}),
   },
+  ...(
+    [
+      ["hello", "/hello", small, {}],
+      ["JSON posted", "/json", small, { method: "POST", body: JSON_BODY }],
+      ["upload of 1 MiB", "/upload", { ...small, count: 64, warmUp: 3 }, { method: "POST", body: "x".repeat(2 ** 20) }],
+      ["download of 1 MiB", "/download", { ...small, count: 64, warmUp: 3 }, {}],
+    ] as const
+  ).map(([name, path, kind, request]) => ({
+    name: `${name}, isolated`,
+    aim: "at most 2 x the CPU of trusted",
+    ...kind,
+    // A sandboxed module gets its row here.
+    servers: [
+      of(modhost, { LOGGER: "off", ISOLATED: "on" }, { name: "modhost, isolated", path: `/apart${path}` }),
+      of(modhost, { LOGGER: "off", ISOLATED: "off" }, { name: "modhost, trusted", path: `/apart${path}` }),
+    ],
+    open: askOver(request),
+  })),
   {
     name: "each of 10,000 routes",
     aim: "1 x with 10",

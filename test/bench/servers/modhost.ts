@@ -74,7 +74,7 @@ process.on("exit", () => rmSync(data, { recursive: true, force: true }));
 
 // Loads the default modules with the request log as it is by default, and an app with one route for
 // each hello route up to 150. With METRICS "off", metrics are off until they are requested. With
-// ISOLATED, one more app runs in a worker.
+// ISOLATED, there is one more app: in a worker if it is "on".
 const host = createHost({
   config: {
     data_path: data,
@@ -93,10 +93,11 @@ const host = createHost({
     http_log: process.env.LOGGER !== "off",
     log_format: "json",
     log_level: "warn",
+    ...(process.env.ISOLATED === "on" && { modules_isolated: ["apart"] }),
     ...(METRICS === "off" && { modules_enabled: modules.filter((name) => !metricsModules.includes(name)) }),
   },
   modules: [
-    ...(process.env.ISOLATED === "on" ? [fileURLToPath(new URL("mod_apart.ts", import.meta.url))] : []),
+    ...(process.env.ISOLATED !== undefined ? [fileURLToPath(new URL("mod_apart.ts", import.meta.url))] : []),
     ...hellos,
     ...others,
     ...(BENCH_FOLDER === undefined ? [] : [files]),

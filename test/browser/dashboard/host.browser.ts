@@ -105,6 +105,19 @@ describe("a user of the dashboard", () => {
 });
 
 describe("the page of modules", () => {
+  test("shows where a module runs, and which permissions it declares, has and uses", async () => {
+    await using tab = await opened(browser, `${server.admin}/admin/modules/stock`);
+    const { page } = tab;
+    await page.getByText("isolated, in a worker thread").waitFor();
+    const row = async (text: string) =>
+      page.getByRole("table", { name: "Permissions" }).getByRole("row", { name: text }).first().innerText();
+    assert.match(await row("see the environment variable PATH"), /yes\s+yes\s+1\s+0/);
+    assert.match(await row("see the environment variable HOME"), /yes\s+no\s+0\s+1/);
+    assert.match(await row("read /srv/pictures"), /yes\s+no, not enforced\s+not counted\s+not counted/);
+    assert.match(await row("call every function of http_health"), /no\s+yes\s+0\s+0/);
+    await page.getByText('modules: { stock: { grant: { env: ["HOME"] } } }').waitFor();
+  });
+
   test("shows a reload of another window, and the record and the responses of the module show it, too", async () => {
     await using one = await opened(browser, `${server.admin}/admin/modules/shop`);
     await using other = await opened(browser, `${server.admin}/admin/audit`);

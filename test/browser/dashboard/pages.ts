@@ -15,6 +15,7 @@ export const paths = [
   ...[
     "modules",
     "modules/shop",
+    "modules/stock",
     "routes",
     "middleware",
     "upstreams",

@@ -22,6 +22,15 @@ export const shop = (greeting: string) => `export default (module) => {
 };
 `;
 
+/** An isolated module with permissions: some are granted, one is not, and one is refused. */
+const stock = `export const isolated = true;
+export const depends = ["http", "http_health"];
+export const permissions = { connect: ["api.example.org:443"], env: ["PATH", "HOME"], read: ["./templates", "/srv/pictures"] };
+export default (module) => {
+  module.provides("http", { name: "stock", route: { "GET /": () => "in stock" } });
+};
+`;
+
 export class DashboardServer implements AsyncDisposable {
   readonly folder: string;
   readonly port: number;
@@ -44,6 +53,7 @@ export class DashboardServer implements AsyncDisposable {
     const environment = { ...process.env, IPFS_PATH: server.repo };
     await promisify(execFile)(process.execPath, [nodeLauncher, "init", "--profile=test"], { env: environment });
     await server.write("mod_shop.js", shop("open"));
+    await server.write("mod_stock.js", stock);
     await server.write("modhost.config.yaml", server.config());
     await server.start();
     return server;
@@ -72,7 +82,8 @@ export class DashboardServer implements AsyncDisposable {
       "plugin_paths: [.]",
       "data_path: data",
       `node_repo: ${this.repo}`,
-      "modules_enabled: [http, http_admin, http_admin_node, http_errors, http_guard, http_proxy, http_health, http_api, node, shop]",
+      "modules_enabled: [http, http_admin, http_admin_node, http_errors, http_guard, http_proxy, http_health, http_api, node, shop, stock]",
+      "modules: { stock: { grant: { env: [PATH], call: { http_health: true }, connect: ['*.example.org:443'] } } }",
       `http_proxy: { mirror: { upstreams: ["http://127.0.0.1:${this.port}/shop"] } }`,
       "http_guard: { shop: { deny: [192.0.2.1] } }",
       more,

@@ -48,6 +48,7 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
   "only-hosts-load-the-module-of-the-node": [{ from: "modules/mod_http_pinning", to: "modules/mod_node/mod_node.ts" }],
   "core-util-imports-no-other-room": [{ from: "core/util", to: "core/net/http.ts" }],
   "config-imports-no-neighbour": [{ from: "core/config", to: "core/net/http.ts" }],
+  "permissions-imports-no-neighbour": [{ from: "core/permissions", to: "core/config/index.ts" }],
   "tls-imports-no-neighbour": [{ from: "core/tls", to: "core/config/index.ts" }],
   "net-imports-no-neighbour": [{ from: "core/net", to: "core/http/index.ts", types: true }],
   "http-imports-no-neighbour": [{ from: "core/http", to: "core/net/http.ts" }],

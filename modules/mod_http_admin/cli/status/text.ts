@@ -78,10 +78,20 @@ const styles: Readonly<Record<ModuleState["status"], Style>> = {
 
 function moduleLines(modules: readonly ModuleState[], { paint }: Shown): string[] {
   const hosts = modules.some(({ host }) => host !== "*");
-  const rows = modules.map(({ name, host, status, note = "" }) => {
-    return [`  ${printable(name)}`, ...(hosts ? [host] : []), paint(styles[status], status), printable(note)];
+  const areRestricted = modules.some(({ run = "trusted" }) => run !== "trusted");
+  const rows = modules.map(({ name, host, status, note = "", run = "", is_audited }) => {
+    const where = is_audited === true ? paint("yellow", `${run}, audited`) : run;
+    return [
+      `  ${printable(name)}`,
+      ...(hosts ? [host] : []),
+      paint(styles[status], status),
+      ...(areRestricted ? [where] : []),
+      printable(note),
+    ];
   });
-  const head = ["  MODULE", ...(hosts ? ["HOST"] : []), "STATE", "NOTE"].map((cell) => paint("dim", cell));
+  const head = ["  MODULE", ...(hosts ? ["HOST"] : []), "STATE", ...(areRestricted ? ["RUNS"] : []), "NOTE"].map(
+    (cell) => paint("dim", cell),
+  );
   return columns([head, ...rows]).split("\n");
 }
 

@@ -120,7 +120,7 @@ function One({ name, modules }) {
 
 /** @param {{ of: any, all: any[] }} props */
 function Instance({ of, all }) {
-  const { name, host, status, file, note, depends, holds, quarantine } = of;
+  const { name, host, status, file, note, depends, holds, quarantine, run, is_audited, permissions = [] } = of;
   const dependants = all.filter((each) => each.depends.includes(name)).map((each) => each.name);
   const links = (/** @type {string[]} */ names) =>
     names.length === 0
@@ -132,14 +132,74 @@ function Instance({ of, all }) {
       <dt>State</dt><dd><${Badge} tone=${tones[status]}>${status}<//></dd>
       ${note && html`<dt>Note</dt><dd class="note">${note}</dd>`}
       ${quarantine && html`<dt>In quarantine</dt><dd>since <${Ago} time=${quarantine.since * 1000} />${quarantine.next_try && html`, tried again <${Ago} time=${quarantine.next_try * 1000} />`}; <em>Reload</em> tries it now</dd>`}
+      ${run && html`<dt>Runs</dt><dd>${runs[run] ?? run}${is_audited && html` <${Badge} tone="warn">audited: nothing is refused<//>`}</dd>`}
       <dt>File</dt><dd>${file ? html`<code>${file}</code>` : "passed by the program"}</dd>
       <dt>Depends on</dt><dd>${links(depends)}</dd>
       <dt>Needed by</dt><dd>${links(dependants)}</dd>
       <dt>Owns</dt><dd>${owned.length === 0 ? "nothing" : owned.map(([kind, many]) => `${many} ${kind}`).join(", ")}</dd>
       <dt>Log</dt><dd><${Link} to="log" query=${{ module: name }}>Latest lines<//></dd>
     </dl>
+  <//>
+  ${permissions.length > 0 && html`<${Permissions} of=${permissions} run=${run} />`}`;
+}
+
+/** @type {Record<string, string>} */
+const runs = {
+  trusted: "trusted, in the server",
+  isolated: "isolated, in a worker thread",
+  sandboxed: "sandboxed, in a process of its own",
+};
+
+/** @param {{ of: any[], run: string }} props */
+function Permissions({ of, run }) {
+  const missing = of.filter((each) => each.is_declared && each.is_enforced && !each.is_granted);
+  return html`<${Section} title="Permissions">
+    ${run === "trusted" && html`<p class="soft">A trusted module may do everything. This list shows what it would need if it ran sandboxed.</p>`}
+    ${run === "isolated" && html`<p class="soft">In a worker thread only environment variables and calls of other modules can be refused, if the module has a grant.</p>`}
+    <${Table} label="Permissions" rows=${of} rowKey=${(/** @type {any} */ each) => `${each.kind} ${each.what}`} columns=${permissionColumns} />
+    ${
+      missing.length > 0 &&
+      html`<p>To grant what it declares, add to the configuration:</p>
+      <ul class="plain">${missing.map((each) => html`<li><code>${each.grant}</code></li>`)}</ul>`
+    }
   <//>`;
 }
+
+const counted = (/** @type {number | undefined} */ count) => (count === undefined ? "not counted" : count);
+
+const permissionColumns = [
+  { name: "text", title: "It", cell: (/** @type {any} */ row) => row.text },
+  {
+    name: "declared",
+    title: "Declared",
+    class: "fit",
+    cell: (/** @type {any} */ row) => (row.is_declared ? "yes" : "no"),
+  },
+  {
+    name: "granted",
+    title: "Granted",
+    class: "fit",
+    cell: (/** @type {any} */ row) =>
+      row.is_enforced
+        ? html`<${Badge} tone=${row.is_granted ? "good" : "warn"}>${row.is_granted ? "yes" : "no"}<//>`
+        : `${row.is_granted ? "yes" : "no"}, not enforced`,
+  },
+  { name: "used", title: "Used", class: "fit", cell: (/** @type {any} */ row) => counted(row.used) },
+  {
+    name: "denied",
+    title: "Denied",
+    class: "fit",
+    cell: (/** @type {any} */ row) =>
+      row.denied > 0 ? html`<${Badge} tone="bad">${row.denied}<//>` : counted(row.denied),
+  },
+  {
+    name: "last",
+    title: "Last",
+    class: "fit",
+    cell: (/** @type {any} */ row) =>
+      row.last === undefined ? "never" : html`<${Ago} time=${Date.parse(row.last)} />`,
+  },
+];
 
 /** @param {{ onClose: () => void }} props */
 function LoadModule({ onClose }) {

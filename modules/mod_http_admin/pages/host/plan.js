@@ -14,12 +14,16 @@ const actions = {
 /** @param {{ plan: any }} props */
 export function Plan({ plan }) {
   if (plan.isEmpty) return html`<p>Nothing differs from the current configuration.</p>`;
-  const { options, hosts, modules, ports, certificates, waiting } = plan;
+  const { options, permissions, hosts, modules, ports, certificates, waiting } = plan;
   const shown = (/** @type {string | undefined} */ value) =>
     value === undefined ? "not set" : html`<code>${value}</code>`;
   const at = (/** @type {string} */ host) => (host === "*" ? "" : ` on ${host}`);
   return html`<ul class="plain plan">
     ${options.map((/** @type {any} */ each) => html`<li><code>${each.name}</code>${at(each.host)}: ${shown(each.from)} → ${shown(each.to)} ${each.applies === "start" && html`<${Badge} tone="warn">at the next start<//>`}</li>`)}
+    ${permissions.map(
+      (/** @type {any} */ { module, added, removed }) =>
+        html`${added.map((/** @type {string} */ text) => html`<li><${Badge} tone="warn">granted<//> ${module} ${text}</li>`)}${removed.map((/** @type {string} */ text) => html`<li><${Badge} tone="plain">removed<//> ${module} ${text.replace(/^may /, "may no longer ")}</li>`)}`,
+    )}
     ${hosts.added.map((/** @type {string} */ host) => html`<li>The host ${host} is added</li>`)}
     ${hosts.removed.map((/** @type {string} */ host) => html`<li>The host ${host} is removed</li>`)}
     ${modules.map((/** @type {any} */ each) => html`<li>The module ${each.module}${at(each.host)} ${actions[each.action] ?? each.action} <span class="soft">(${each.because.join(", ")})</span></li>`)}

@@ -165,18 +165,18 @@ describe("a sandboxed process", { skip }, () => {
     const folder = async () => JSON.parse(await get("tmp"))[0];
     const mode = () => host.host.modules().find(({ name }) => name === "shop")?.run;
     assert.deepEqual([await pid(), mode()], [process.pid, "trusted"]);
-    assert.deepEqual(await apply({ shop: { run: "sandboxed" } }), ["exchange shop: modules"]);
+    assert.deepEqual(await apply({ shop: { run: "sandboxed" } }), ["exchange shop: modules.shop.run"]);
     assert.notEqual(await pid(), process.pid);
     const first = await folder();
     assert.equal(mode(), "sandboxed");
-    assert.deepEqual(await apply({ mod_shop: { run: "sandboxed", grant: { env: ["PATH"] } } }), [
-      "exchange shop: modules",
+    assert.deepEqual(await apply({ shop: { run: "sandboxed", grant: { env: ["PATH"] } } }), [
+      "exchange shop: modules.shop.grant",
     ]);
     assert.notEqual(await folder(), first);
     assert.equal(JSON.parse(await get("env")).PATH, process.env.PATH);
-    assert.deepEqual(await apply({ shop: { run: "isolated" } }), ["exchange shop: modules"]);
+    assert.deepEqual(await apply({ shop: { run: "isolated" } }), ["exchange shop: modules.shop.run"]);
     assert.deepEqual([await pid(), mode()], [process.pid, "isolated"]);
-    assert.deepEqual(await apply(undefined), ["exchange shop: modules_isolated"]);
+    assert.deepEqual(await apply(undefined), ["exchange shop: modules.shop.run"]);
     assert.equal(mode(), "trusted");
   });
 });

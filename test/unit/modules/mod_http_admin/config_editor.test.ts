@@ -98,6 +98,21 @@ test("are shown to a token with read access, which can neither see the file nor 
 });
 
 describe("a text that is not saved", () => {
+  test("contains wrong permissions of a module with their position", async (t) => {
+    const { call } = await serving(t, head);
+    const text = `${head}modules:\n  vault:\n    grant:\n      connect: [example.org]\n      evn: [A]\n`;
+    const { value } = await call<ConfigCheck>("POST", "/config/check", { text });
+    const lines = head.split("\n").length;
+    assert.deepEqual(
+      value.faults.map(({ path, line }) => [path, line]),
+      [
+        ["modules.vault.grant.evn", lines + 4],
+        ["modules.vault.grant.connect", lines + 3],
+      ],
+    );
+    assert.match(value.faults[0]?.message ?? "", /is env meant\?/);
+  });
+
   test("contains warnings about options that nothing reads, with their position and a suggestion", async (t) => {
     const { call } = await serving(t, head, { env: { MODHOST_NOWHERE: "1" } });
     const text = `${head}vault_sise: 7\nhosts: { a.test: { nowhere: 1 } }\n`;

@@ -1,0 +1,94 @@
+/** Hosts with ports: how a permission to connect is written, and what it covers. */
+import { isIP, isIPv4, isIPv6 } from "node:net";
+import { domainToASCII } from "node:url";
+import { isPublicAddress } from "../util/public_address.ts";
+
+/** A host that a permission names. */
+export interface HostPort {
+  /** In lower case and ASCII; an address in its shortest form, without brackets. */
+  readonly host: string;
+  readonly port: number | "*";
+  readonly isAddress: boolean;
+}
+
+/** A connection that a module requests. */
+export interface Destination {
+  /** A name, or an address. */
+  readonly host: string;
+  readonly port: number;
+  /** The address that the name was resolved to; without it, only the name is checked. */
+  readonly address?: string | undefined;
+}
+
+const written = /^(\[[^\]]*\]|[^:[\]]*):(\d{1,5}|\*)$/;
+const form = 'it must be a host and a port, such as "api.example.org:443"';
+
+/**
+ * Returns the parts of an item, or why it is wrong, as the end of the sentence "x is y, but ...".
+ */
+export function parseHostPort(item: string): HostPort | string {
+  const [, name = "", portText = ""] = written.exec(item) ?? [];
+  const port = portText === "*" ? "*" : Number(portText);
+  if (name === "" || (port !== "*" && (port < 1 || port > 65_535))) {
+    return isIPv6(item.replace(/:\d+$/, "")) ? `${form} or "[::1]:443"` : form;
+  }
+  const inner = name.replace(/^\[(.*)\]$/, "$1");
+  if (isIP(inner) !== 0) return { host: plainAddress(inner), port, isAddress: true };
+  const host = plainName(inner);
+  if (host === undefined || name.startsWith("[")) return form;
+  if (host === "localhost" || host.endsWith(".localhost")) {
+    return 'it is this machine, which is granted only by address, such as "127.0.0.1:8080"';
+  }
+  const labels = host.split(".");
+  if (labels.slice(1).includes("*") || (labels[0] === "*" && labels.length < 2)) {
+    return 'a wildcard stands for the first label alone, such as "*.example.org:443"';
+  }
+  return { host, port, isAddress: false };
+}
+
+/** Returns the item that lets a module connect to a destination; undefined if none does. */
+export function connectItem(items: readonly string[], { host, port, address }: Destination): string | undefined {
+  const bare = host.replace(/^\[(.*)\]$/, "$1");
+  const literal = isIP(bare) === 0 ? undefined : plainAddress(bare);
+  const dialled = literal ?? (address === undefined ? undefined : plainAddress(address));
+  const covers = (item: string) => {
+    const granted = parseHostPort(item);
+    if (typeof granted === "string" || (granted.port !== "*" && granted.port !== port)) return false;
+    if (granted.isAddress) return granted.host === dialled;
+    // A name covers no private address: whoever controls the name could point it at this machine.
+    return (
+      literal === undefined && matchesName(granted.host, bare) && (dialled === undefined || isPublicAddress(dialled))
+    );
+  };
+  return items.find(covers);
+}
+
+function matchesName(granted: string, host: string): boolean {
+  const name = plainName(host);
+  if (name === undefined || name.includes("*")) return false;
+  if (!granted.startsWith("*.")) return name === granted;
+  const dot = name.indexOf(".");
+  return dot > 0 && name.slice(dot) === granted.slice(1);
+}
+
+/**
+ * Returns a host name in lower case and ASCII, without a final dot; undefined for anything else.
+ */
+function plainName(text: string): string | undefined {
+  const wildcard = text.startsWith("*.") ? "*." : "";
+  const ascii = domainToASCII(text.slice(wildcard.length)).replace(/\.$/, "");
+  const isName = ascii.split(".").every((label) => /^(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?|\*)$/.test(label));
+  // A resolver reads names such as 127.1 or 0x7f000001 as addresses.
+  return isName && !/(?:^|\.)(?:\d+|0x[\da-f]*)$/.test(ascii) ? wildcard + ascii : undefined;
+}
+
+/** Returns an address in its shortest form; one of IPv4 that is written as IPv6 becomes IPv4. */
+export function plainAddress(address: string): string {
+  if (isIPv4(address)) return address;
+  // The parser of URLs takes no zone.
+  const host = new URL(`http://[${address.replace(/%.*$/, "")}]`).hostname.slice(1, -1);
+  const [, high, low] = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/.exec(host) ?? [];
+  if (high === undefined || low === undefined) return host;
+  const bits = Number.parseInt(high, 16) * 65_536 + Number.parseInt(low, 16);
+  return [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255).join(".");
+}

@@ -1,0 +1,98 @@
+/** Splits a declaration or a grant into single permissions, and compares them. */
+import type { ModulePermissions, PermissionKind } from "../types.ts";
+import { connectItem, parseHostPort } from "./hosts.ts";
+import { ANY, kindNames, permissionKinds } from "./kinds.ts";
+import { absolutePath, isWithin, realPath } from "./paths.ts";
+
+/** One permission: its kind, and one path, host, name, function or port as text. */
+export interface Permission {
+  readonly kind: PermissionKind;
+  readonly item: string;
+}
+
+/** The folders of a module, which relative paths start from. */
+export interface OwnFolders {
+  /** The folder of its code. */
+  readonly folder: string;
+  /** Its own folder below `data_path`. */
+  readonly dataFolder: string;
+}
+
+/** Returns the single permissions in the order of the kinds. */
+export function itemsOf(permissions: ModulePermissions): Permission[] {
+  return kindNames.flatMap((kind) => textsOf(kind, permissions).map((item) => ({ kind, item })));
+}
+
+function textsOf(kind: PermissionKind, permissions: ModulePermissions): readonly string[] {
+  if (kind === "addons") return permissions.addons === true ? [ANY] : [];
+  if (kind === "listen") return (permissions.listen ?? []).map(String);
+  if (kind !== "call") return permissions[kind] ?? [];
+  return Object.entries(permissions.call ?? {}).flatMap(([module, names]) =>
+    names === true ? [`${module}.${ANY}`] : names.map((name) => `${module}.${name}`),
+  );
+}
+
+/** Returns the permission in words: "may connect to api.example.org:443". */
+export const wordsOf = ({ kind, item }: Permission): string => `may ${permissionKinds[kind].may(item)}`;
+
+/**
+ * Returns what grants a permission in the configuration, in a form that YAML and scripts take:
+ * `modules: { shop: { grant: { env: ["SHOP_KEY"] } } }`.
+ */
+export function grantText(module: string, { kind, item }: Permission): string {
+  return `modules: { ${keyText(module)}: { grant: { ${kind}: ${valueText(kind, item)} } } }`;
+}
+
+function valueText(kind: PermissionKind, item: string): string {
+  if (kind === "addons") return "true";
+  if (kind === "listen") return `[${item}]`;
+  if (kind !== "call") return JSON.stringify([item]);
+  const dot = item.indexOf(".");
+  const name = item.slice(dot + 1);
+  return `{ ${keyText(item.slice(0, dot))}: ${name === ANY ? "true" : JSON.stringify([name])} }`;
+}
+
+const keyText = (name: string): string => (/^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name));
+
+/** Finds out which permissions others cover. */
+export class PermissionSet {
+  readonly items: readonly Permission[];
+  readonly #folders: OwnFolders;
+
+  constructor(permissions: ModulePermissions, folders: OwnFolders) {
+    this.items = itemsOf(permissions);
+    this.#folders = folders;
+  }
+
+  /** Returns the item that covers a permission; undefined if none does. */
+  coverOf(wanted: Permission): Permission | undefined {
+    return this.items.find((granted) => this.#covers(granted, wanted));
+  }
+
+  #covers(granted: Permission, wanted: Permission): boolean {
+    const isReadOfWritable = granted.kind === "write" && wanted.kind === "read";
+    if (granted.kind !== wanted.kind && !isReadOfWritable) return false;
+    if (granted.kind === wanted.kind && granted.item === wanted.item) return true;
+    switch (wanted.kind) {
+      case "read":
+      case "write":
+        return isWithin(this.#real(wanted.item), this.#real(granted.item));
+      case "run":
+        return this.#real(wanted.item) === this.#real(granted.item);
+      case "connect": {
+        const parsed = parseHostPort(wanted.item);
+        if (typeof parsed === "string" || parsed.port === "*") return false;
+        return connectItem([granted.item], { host: parsed.host, port: parsed.port }) !== undefined;
+      }
+      case "call":
+        return granted.item === `${wanted.item.split(".")[0]}.${ANY}`;
+      default:
+        return false;
+    }
+  }
+
+  #real(item: string): string {
+    const { folder, dataFolder } = this.#folders;
+    return realPath(absolutePath(item, folder, dataFolder));
+  }
+}

@@ -1,0 +1,377 @@
+/** Requests over one connection to a worker, and what a hostile worker may send. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { frameKinds, MAX_HEAD_BYTES, WINDOW_BYTES } from "#core/relay/request_frames.ts";
+import { type LinkedRequest, type LinkedResponse, RequestLink } from "#core/relay/request_link.ts";
+import { ServedRequests } from "#core/relay/served_requests.ts";
+import { eventually } from "#test/support/eventually.ts";
+
+const token = "a token";
+const peer = JSON.stringify({ remoteAddress: "192.0.2.1", remotePort: 7, encrypted: false });
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+interface Linked {
+  readonly link: RequestLink;
+  readonly reasons: readonly string[];
+}
+
+async function listen(t: TestContext, connected: (socket: Socket) => void): Promise<Linked> {
+  const folder = mkdtempSync(join(tmpdir(), "modhost-test-link-"));
+  const path = join(folder, "http");
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket.on("error", () => undefined));
+    connected(socket);
+  }).listen(path);
+  await once(server, "listening");
+  const reasons: string[] = [];
+  const link = new RequestLink({ path, token }, (reason) => reasons.push(reason));
+  t.after(() => {
+    link.close();
+    for (const socket of sockets) socket.destroy();
+    server.close();
+    rmSync(folder, { recursive: true });
+  });
+  return { link, reasons };
+}
+
+/** A worker whose requests a handler of Node.js serves. */
+function serve(t: TestContext, handler: Handler, expected = token): Promise<Linked> {
+  return listen(t, (socket) => {
+    socket.once("data", (first: Buffer) => {
+      new ServedRequests(socket, first, expected, (request, response) => void handler(request, response));
+    });
+  });
+}
+
+const get = (path = "/", fields: readonly string[] = []): LinkedRequest => ({
+  head: ["GET", path, peer, "id", "", "Host", "localhost", ...fields],
+  body: undefined,
+});
+
+const post = (body: LinkedRequest["body"], more: Partial<LinkedRequest> = {}): LinkedRequest => ({
+  head: ["POST", "/", peer, "id", "", "Host", "localhost", "Transfer-Encoding", "chunked"],
+  body,
+  ...more,
+});
+
+async function textOf({ body }: LinkedResponse): Promise<string> {
+  if (body instanceof Uint8Array) return body.toString("latin1");
+  return Buffer.concat((await body.toArray()) as Buffer[]).toString("latin1");
+}
+
+async function* pieces(count: number, bytes: number, given: { count: number } = { count: 0 }): AsyncGenerator<Buffer> {
+  for (; given.count < count; given.count += 1) yield Buffer.alloc(bytes, "x");
+}
+
+describe("a request over the link", () => {
+  test("is for the handler what Node's own server gives it", async (t) => {
+    const seen: unknown[] = [];
+    const { link } = await serve(t, (request, response) => {
+      const { method, url, httpVersion, headers, rawHeaders, headersDistinct, complete } = request;
+      seen.push({ method, url, httpVersion, headers, rawHeaders, distinct: { ...headersDistinct }, complete });
+      seen.push(request.socket.remoteAddress, request.socket.remotePort, response.headersSent);
+      response.on("finish", () => seen.push("finish", response.writableFinished));
+      response.on("close", () => seen.push("close", response.closed, response.destroyed));
+      request.on("end", () => seen.push("end"));
+      response.setHeader("X-One", "1");
+      response.writeHead(201, "Made", { "Content-Type": "text/plain", "Content-Length": "5" });
+      seen.push(response.headersSent);
+      response.end("hello");
+      seen.push(response.writableEnded);
+    });
+    const cookies = ["Cookie", "a=1", "Cookie", "b=2", "X-A", "1", "X-A", "2", "User-Agent", "u", "User-Agent", "v"];
+    const response = await link.send(get("/a?b", cookies)).response;
+    assert.equal(response.statusCode, 201);
+    assert.equal(response.statusMessage, "Made");
+    const fields = response.rawHeaders.filter((_, at) => !/^(?:connection|keep-alive)$/i.test(String(at)));
+    assert.deepEqual(fields.slice(0, 6), ["X-One", "1", "Content-Type", "text/plain", "Content-Length", "5"]);
+    assert.equal(await textOf(response), "hello");
+    await eventually("the request has ended", () => seen.includes("end"));
+    assert.deepEqual(seen, [
+      {
+        method: "GET",
+        url: "/a?b",
+        httpVersion: "1.1",
+        headers: { host: "localhost", cookie: "a=1; b=2", "x-a": "1, 2", "user-agent": "u" },
+        rawHeaders: ["Host", "localhost", ...cookies],
+        distinct: { host: ["localhost"], cookie: ["a=1", "b=2"], "x-a": ["1", "2"], "user-agent": ["u", "v"] },
+        complete: true,
+      },
+      ...["192.0.2.1", 7, false, true, true],
+      ...["finish", true, "close", true, true, "end"],
+    ]);
+  });
+
+  test("carries bodies of any size both ways, with trailers and interim responses", async (t) => {
+    const { link } = await serve(t, async (request, response) => {
+      response.writeEarlyHints({ link: "</a.css>; rel=preload" });
+      response.setHeader("Trailer", "X-Sum");
+      let sum = 0;
+      request.on("data", ({ length }: Buffer) => {
+        sum += length;
+      });
+      request.on("end", () => response.addTrailers({ "X-Sum": `${sum} ${request.trailers["x-sent"]}` }));
+      await pipeline(request, response);
+    });
+    const hints: unknown[] = [];
+    const more = {
+      trailers: () => ["X-Sent", "yes"],
+      informed: (status: number, fields: readonly string[]) => hints.push(status, ...fields),
+    };
+    for (const [count, bytes] of [
+      [1, 3],
+      [40, 100_000],
+      [3, 1_000_000],
+    ] as const) {
+      const { body } = await link.send(post(pieces(count, bytes), more)).response;
+      assert.ok(!(body instanceof Uint8Array));
+      const sent = Buffer.concat((await body.toArray()) as Buffer[]);
+      assert.equal(sent.length, count * bytes);
+      assert.equal(body.trailers["x-sum"], `${count * bytes} yes`);
+    }
+    assert.deepEqual(hints.slice(0, 3), [103, "Link", "</a.css>; rel=preload"]);
+  });
+
+  test("is sent no faster than the handler reads, and answered no faster than the host reads", async (t) => {
+    const written = { count: 0 };
+    const { link } = await serve(t, async (request, response) => {
+      if (request.method === "POST") return;
+      await pipeline(pieces(1000, 10_000, written), response).catch(() => undefined);
+    });
+    const given = { count: 0 };
+    const upload = link.send(post(pieces(1000, 10_000, given)));
+    upload.response.catch(() => undefined);
+    const download = link.send(get());
+    await download.response;
+    await sleep(100);
+    for (const { count } of [given, written]) assert.ok(count > 10 && count * 10_000 < 4 * WINDOW_BYTES, `${count}`);
+    upload.close();
+    download.close();
+  });
+
+  test("is aborted at the handler when the client leaves, and at the host when the handler cuts it", async (t) => {
+    const events: string[] = [];
+    const { link } = await serve(t, (request, response) => {
+      events.push("begun");
+      if (request.url === "/cut") {
+        response.write("a part");
+        setTimeout(() => request.socket.destroy(), 10);
+        return;
+      }
+      request.on("aborted", () => events.push("aborted")).on("error", ({ message }) => events.push(message));
+      response.on("close", () => events.push(`closed ${response.writableFinished}`));
+      request.resume();
+    });
+    const call = link.send(
+      post(
+        (async function* () {
+          await sleep(60_000, undefined, { ref: false });
+          yield "" as never;
+        })(),
+      ),
+    );
+    call.response.catch(() => undefined);
+    await eventually("the handler has begun", () => events.length === 1);
+    call.close();
+    await eventually("request and response have ended", () => events.length >= 4);
+    assert.deepEqual(events.sort(), ["aborted", "aborted", "begun", "closed false"]);
+    const { body } = await link.send(get("/cut")).response;
+    assert.ok(!(body instanceof Uint8Array));
+    await assert.rejects(body.toArray());
+  });
+
+  test("leaves no store of its handler to another request of the same turn", async (t) => {
+    const { AsyncLocalStorage } = await import("node:async_hooks");
+    const store = new AsyncLocalStorage<string>();
+    const { link } = await serve(t, ({ url = "" }, response) => {
+      const before = store.getStore();
+      store.enterWith(url);
+      response.end(String(before));
+    });
+    const responses = await Promise.all(["/a", "/b", "/c"].map((path) => link.send(get(path)).response));
+    assert.deepEqual(await Promise.all(responses.map(textOf)), ["undefined", "undefined", "undefined"]);
+  });
+
+  test("does not fail when the handler of another one throws in a listener", async (t) => {
+    const caught: unknown[] = [];
+    const { link } = await serve(t, (request, response) => {
+      request.on("data", () => {
+        if (request.method === "POST" && request.headers["x-bad"] !== undefined) throw new Error("of a listener");
+      });
+      request.on("end", () => response.end("fine"));
+    });
+    process.setUncaughtExceptionCaptureCallback(({ message }) => caught.push(message));
+    try {
+      const bad = post(pieces(2, 10));
+      link.send({ ...bad, head: [...bad.head, "X-Bad", "1"] }).response.catch(() => undefined);
+      assert.equal(await textOf(await link.send(post(pieces(2, 10))).response), "fine");
+      await eventually("the error is reported", () => caught.length > 0);
+    } finally {
+      process.setUncaughtExceptionCaptureCallback(null);
+    }
+    assert.ok(caught.length > 0 && caught.every((message) => message === "of a listener"));
+  });
+
+  test("is answered before the work that its handler puts off with setImmediate", async (t) => {
+    const written: number[] = [];
+    const { link } = await listen(t, (socket) => {
+      socket.once("data", (first: Buffer) => {
+        new ServedRequests(socket, first, token, async (_, response) => {
+          setImmediate(() => written.push(socket.bytesWritten));
+          await undefined;
+          response.end("done");
+        });
+      });
+    });
+    for (const count of [1, 2]) {
+      const before = written.at(-1) ?? 0;
+      await link.send(get()).response;
+      await eventually("the work is done", () => written.length === count);
+      assert.ok((written.at(-1) ?? 0) > before, "the response is not written yet");
+    }
+  });
+
+  test("is refused without the token of the worker", async (t) => {
+    const { link, reasons } = await serve(t, (_, response) => response.end(), "another token");
+    await assert.rejects(link.send(get()).response, { reason: "lost" });
+    assert.deepEqual(reasons, []);
+  });
+});
+
+function frameOf(kind: number, id: number, isLast: boolean, head = "", body = "", headBytes = head.length): Buffer {
+  const prefix = Buffer.alloc(16);
+  prefix.writeUInt32BE(head.length + body.length);
+  prefix[4] = kind;
+  prefix[5] = isLast ? 1 : 0;
+  prefix.writeUInt32BE(id, 8);
+  prefix.writeUInt32BE(headBytes, 12);
+  return Buffer.concat([prefix, Buffer.from(head + body, "latin1")]);
+}
+
+const { hello, request, response, interim, data, end, credit, half, abort, closed } = frameKinds;
+const ok = "HTTP/1.1 200 OK";
+
+/** Frames that no correct worker sends in response to the request 0, which has no body. */
+const hostile: Readonly<Record<string, readonly Buffer[]>> = {
+  "a kind of frame that does not exist": [frameOf(200, 0, true)],
+  "a head that is longer than its frame": [frameOf(response, 0, true, ok, "", 1000)],
+  "a frame that is too large": [frameOf(response, 0, true, ok, "x".repeat(3 * MAX_HEAD_BYTES))],
+  "a frame of a request that does not exist": [frameOf(response, 7, true, ok)],
+  "a frame after the end": [frameOf(response, 0, true, ok), frameOf(data, 0, false, "", "x")],
+  "a second head": [frameOf(response, 0, false, ok), frameOf(response, 0, true, ok)],
+  "a body without a head": [frameOf(data, 0, false, "", "x")],
+  "an empty piece of a body": [frameOf(response, 0, false, ok), frameOf(data, 0, false)],
+  "an end without a head": [frameOf(end, 0, true)],
+  "trailers with a line break": [frameOf(response, 0, false, ok), frameOf(end, 0, true, "a\nb\rc: d")],
+  "trailers without a value": [frameOf(response, 0, false, ok), frameOf(end, 0, true, "a")],
+  "more of a body than the host has asked for": [
+    frameOf(response, 0, false, ok),
+    frameOf(data, 0, false, "", "x".repeat(2 * WINDOW_BYTES)),
+    frameOf(data, 0, false, "", "x"),
+  ],
+  "credit for a body that was not sent": [frameOf(credit, 0, true, "1")],
+  "credit that is not a number": [frameOf(credit, 0, true, "1e3x")],
+  "the end of a request that has not ended": [frameOf(closed, 0, true)],
+  "too many interim responses": Array.from({ length: 101 }, () =>
+    frameOf(interim, 0, true, "HTTP/1.1 103 Early Hints"),
+  ),
+  ...Object.fromEntries(
+    Object.entries({ hello, request, half }).map(([name, kind]) => [
+      `a frame of the host: ${name}`,
+      [frameOf(kind, 0, true)],
+    ]),
+  ),
+};
+
+/** Heads of responses that cannot be sent to a client. */
+const heads = [
+  ...[
+    "",
+    "garbage",
+    "HTTP/1.1",
+    "HTTP/1.1 20 OK",
+    "HTTP/1.1 2000 OK",
+    "HTTP/1.1 199 X",
+    "HTTP/1.1 000 X",
+    "HTTP/2 200 OK",
+  ],
+  ...["X Y: 1", ": 1", "X", "X: a\rb", "X: a\nb", "X: a\0b", " X: 1", "X\n: 1"].map((line) => `${ok}\r\n${line}`),
+];
+
+/** A worker that sends these frames as its response to the first request. */
+function attack(t: TestContext, frames: readonly Buffer[], byBytes = false): Promise<Linked> {
+  return listen(t, (socket) => {
+    let got = 0;
+    socket.on("data", async ({ length }: Buffer) => {
+      const isFirst = got < 17 + token.length && got + length >= 17 + token.length;
+      got += length;
+      if (!isFirst) return;
+      const all = Buffer.concat(frames);
+      if (!byBytes) socket.write(all);
+      else for (const byte of all) await new Promise((resolve) => socket.write(Buffer.of(byte), resolve));
+    });
+  });
+}
+
+describe("a worker that sends", () => {
+  for (const [what, frames] of Object.entries(hostile)) {
+    test(`${what} loses the connection, and the host gets the reason`, async (t) => {
+      const { link, reasons } = await attack(t, frames);
+      link.send(get()).response.then(
+        ({ body }) => body instanceof Uint8Array || body.on("error", () => undefined),
+        () => undefined,
+      );
+      await eventually("the host gets the reason", () => reasons.length > 0);
+      assert.equal(reasons.length, 1);
+      assert.match(String(reasons[0]), /\w/);
+    });
+  }
+
+  for (const head of heads) {
+    test(`the head ${JSON.stringify(head)} fails that request alone`, async (t) => {
+      const { link, reasons } = await attack(t, [frameOf(response, 0, true, head, "ok")]);
+      await assert.rejects(link.send(get()).response, { reason: "bad_answer" });
+      assert.deepEqual(reasons, []);
+    });
+  }
+
+  test("its response byte by byte is understood", async (t) => {
+    const frames = [
+      frameOf(interim, 0, true, "HTTP/1.1 103 Early Hints\r\nLink: </a>"),
+      frameOf(response, 0, false, `${ok}\r\nX-A: 1`, "he"),
+      frameOf(data, 0, false, "", "llo"),
+      frameOf(end, 0, true),
+    ];
+    const { link, reasons } = await attack(t, frames, true);
+    assert.equal(await textOf(await link.send(get()).response), "hello");
+    assert.deepEqual(reasons, []);
+  });
+
+  test("less than Content-Length announces fails the body", async (t) => {
+    const frames = [frameOf(response, 0, false, `${ok}\r\nContent-Length: 5`, "he"), frameOf(end, 0, true)];
+    const { link } = await attack(t, frames);
+    await assert.rejects(link.send(get()).response.then(textOf));
+  });
+
+  test("more than Content-Length announces does not lengthen the body", async (t) => {
+    const frames = [frameOf(response, 0, false, `${ok}\r\nContent-Length: 2`, "hello"), frameOf(end, 0, true)];
+    const { link } = await attack(t, frames);
+    assert.equal(await textOf(await link.send(get()).response), "he");
+  });
+
+  test("an abort fails that request alone", async (t) => {
+    const { link, reasons } = await attack(t, [frameOf(abort, 0, true)]);
+    await assert.rejects(link.send(get()).response, { reason: "lost" });
+    assert.deepEqual(reasons, []);
+  });
+});
