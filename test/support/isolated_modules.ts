@@ -56,15 +56,11 @@ export function setupSource(): SetupSource | undefined {
 }
 
 /** Returns the options with which modules run outside of the host's thread. */
-export function outsideOptions(
-  names: readonly string[],
-  folder: string,
-  placed: readonly string[] = [],
-): Record<string, unknown> {
+export function outsideOptions(names: readonly string[], placed: readonly string[] = []): Record<string, unknown> {
   if (outsideMode === "isolated") return { modules_isolated: names };
-  const grant = { read: [fileURLToPath(new URL("../../", import.meta.url)), folder] };
+  const grant = { read: [fileURLToPath(new URL("../../", import.meta.url))] };
   return {
-    modules: Object.fromEntries(names.map((name) => [name, { run: "sandboxed", grant }])),
+    modules: Object.fromEntries(names.map((name) => [name.replace(/^mod_/, ""), { run: "sandboxed", grant }])),
     ...(placed.length > 0 && { http_paths: Object.fromEntries(placed.map((name) => [name, `/${name}`])) }),
   };
 }
