@@ -89,7 +89,7 @@ async function start(setup: HostSetup, folder: string, isolated: SetupSource | u
   for (const name of Object.keys(config)) if (config[name] === undefined) delete config[name];
   const modules = resolved(setup.modules, folder) ?? {};
   const inWorkers = isolated === undefined ? [] : Object.keys(modules).filter((name) => !setup.inMain?.includes(name));
-  if (inWorkers.length > 0) Object.assign(config, outsideOptions(inWorkers, setup.placed));
+  if (inWorkers.length > 0) Object.assign(config, outsideOptions(inWorkers, folder, setup.placed));
   const files = isolated === undefined ? [] : await writeModules(isolated, inWorkers, folder);
   const given = Object.keys(modules).map((name) => {
     return files[inWorkers.indexOf(name)] ?? { name, load: modules[name] as ModuleFunction };
