@@ -1,6 +1,6 @@
 /**
- * The process of a sandboxed module. Its code may be hostile: the host reads no more of its
- * messages than it can afford, and ends it at the first one that is malformed.
+ * Runs a sandboxed module in a process. Its code may be hostile: the host limits the size and the
+ * rate of its messages, and ends it at the first one that is malformed.
  */
 import { readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";

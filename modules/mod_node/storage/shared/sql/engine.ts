@@ -185,7 +185,7 @@ export class SqlEngine implements LogEngine {
   }
 
   async *snapshot(): AsyncGenerator<readonly Commit[]> {
-    // The copies start again. What they had expected says nothing about commits to come.
+    // The copies start again, so the commits that they had expected do not matter any more.
     this.#history.clear();
     const line = new SqlConnection(this.#settings, { name: this.#options.name, counts: this.counts });
     try {
