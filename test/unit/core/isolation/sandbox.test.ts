@@ -30,6 +30,15 @@ function processesOf(folder: string): number[] {
   });
 }
 
+/** Kills a process, unless it has ended with the one before it. */
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
 /** Starts a host in a process of its own, with the modules in a folder. */
 async function separateHost(t: TestContext, folder: string) {
   const program = fileURLToPath(new URL("./host_program.ts", import.meta.url));
@@ -137,7 +146,7 @@ describe("a sandboxed process", { skip }, () => {
       await host.host.reload("shop");
       await look();
     }
-    for (const pid of processesOf(folders.at(-1) as string)) process.kill(pid, "SIGKILL");
+    for (const pid of processesOf(folders.at(-1) as string)) killIfAlive(pid);
     await eventually("it is started again", async () => (await host.inject("/shop")).status === 200);
     await look();
     assert.equal(new Set(folders).size, folders.length);

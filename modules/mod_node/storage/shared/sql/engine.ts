@@ -185,7 +185,7 @@ export class SqlEngine implements LogEngine {
   }
 
   async *snapshot(): AsyncGenerator<readonly Commit[]> {
-    // The copies start again, so the commits that they had expected do not matter any more.
+    // The snapshot replaces the copies, and with them the commits that they expected.
     this.#history.clear();
     const line = new SqlConnection(this.#settings, { name: this.#options.name, counts: this.counts });
     try {
