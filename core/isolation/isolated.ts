@@ -37,7 +37,7 @@ import {
 import { appFault, eventRemedy, hookRemedy, loadedFault, mayAnnounce, mayHook, optionsFault } from "./rules.ts";
 import type { ModuleRunner } from "./runner.ts";
 import { type RunnerKind, refusalIn } from "./runner_kind.ts";
-import { countAudited, countVariables, heapOf, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
+import { countReported, countVariables, heapOf, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./task.ts";
@@ -284,7 +284,12 @@ class Isolated {
         authority.handedOver(permission, authority.allows(permission));
       },
       audited: (what, item) =>
-        countAudited(this.#isolated, readKind(what, "a kind of permissions"), readItem(item, "a permission")),
+        countReported(
+          this.#isolated,
+          readKind(what, "a kind of permissions"),
+          readItem(item, "a permission"),
+          this.#deps.outside,
+        ),
       depend: (name, path, values) =>
         this.#call(String(name), readPath(path, "a path"), readValues(values, "the values")),
     };

@@ -80,7 +80,9 @@ export class SandboxProcess extends ModuleRunner {
     this.#reader = new FrameDecoder(message_size);
     this.#heap = heapOf(deps);
     const connections = innerPath(this.folder, "connections");
+    const { outside } = deps;
     this.#broker = new Broker({
+      outside,
       grant: isolated.authority.network,
       open: () => connect(connections),
       max: open_files,
@@ -88,7 +90,10 @@ export class SandboxProcess extends ModuleRunner {
     this.serve({ dial: (host: unknown, port: unknown) => this.#broker.dial(host, port) });
     this.#sandboxed = this.#launch(
       isolated,
-      { source: this.source, loadTimeout, maxMessage: message_size },
+      {
+        ...{ source: this.source, loadTimeout, maxMessage: message_size },
+        ...(outside !== undefined && { certificate: outside.certificate }),
+      },
       connections,
     );
     const { child, socket } = this.#sandboxed;
