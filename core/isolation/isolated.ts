@@ -181,6 +181,7 @@ class Isolated {
     const module = this.#module;
     const { channel, source, kind } = this.#runner;
     module.on_release(kind, () => this.#end(), kind);
+    this.#owner.sandbox = this.#runner.layers;
     void this.#runner.ended.then((reason) => this.#ended(reason));
     void this.#runner.posted.then(() => this.#owner.advise(POSTS));
     this.#runner.serve(this.#handlers());

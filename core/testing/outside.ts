@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "../util
 import { socketPair } from "./memory_socket.ts";
 
 /**
- * What another host sends for one request: a `Response`, a text with the status 200, or an Error,
+ * The result of one request to another host: a `Response`, a text with the status 200, or an Error,
  * which breaks the connection.
  */
 export type OutsideResponse = Response | string | Error;
@@ -109,7 +109,7 @@ class QueuedHost implements OutsideHost {
     this.origin = origin;
     const handle = (request: IncomingMessage, response: ServerResponse) => {
       // An error here is the module's disconnect.
-      this.#answer(request, response).catch(() => request.socket.destroy());
+      this.#respondTo(request, response).catch(() => request.socket.destroy());
     };
     this.#server =
       pair === undefined
@@ -146,7 +146,7 @@ class QueuedHost implements OutsideHost {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respondTo(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const bytes = Buffer.concat(await request.toArray());
     const body = bytes.toString("utf8");
     const { method = "GET", url: path = "/", headers } = request;

@@ -60,7 +60,8 @@ export async function assertPermissions(assertion: PermissionAssertion): Promise
         .filter((use) => use[what] > 0)
         .map((use) => `${name}: ${actOf(use)} (${counted(use[what], "time")})`),
     );
-  const [used, denied] = [list("used"), list("denied")];
+  const used = list("used");
+  const denied = list("denied");
   const sentence = outcome === "used" ? "The module did not" : "The module was not refused to";
   const message = `${sentence} ${left.join(", ")}.\nUsed: ${used.join(", ") || "nothing"}.\nRefused: ${denied.join(", ") || "nothing"}.`;
   throw new AssertionError({ message, actual: outcome === "used" ? used : denied, expected: left });
