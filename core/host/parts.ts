@@ -64,7 +64,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
   const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
   const isolate = (source: ModuleSource, rights: ModuleRights) => isolatedCode(source, isolation, rights);
-  const ledger = new PermissionLedger();
+  const { ledger = new PermissionLedger(), outside } = options;
   const catalog = new Catalog(config, given, loadTimeout, isolate, options.siblings?.isElsewhere);
   const ports = new Ports(config, options.sockets, options.siblings?.sharedPorts);
   const certificates = new Certificates({ ...certificateOptions(config), log: log.host });
@@ -101,6 +101,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
   const isolation: IsolationDeps = {
     context,
     ledger,
+    outside,
     hostsOf: (name) => catalog.hostsOf(name),
     grace: () => seconds(parts.config, "unload_grace", 10),
     ended: (owner, reason) => void quarantine.quarantine(owner as Instance, reason, { isDead: true }),

@@ -37,7 +37,7 @@ import {
 import { appFault, eventRemedy, hookRemedy, loadedFault, mayAnnounce, mayHook, optionsFault } from "./rules.ts";
 import type { ModuleRunner } from "./runner.ts";
 import { type RunnerKind, refusalIn } from "./runner_kind.ts";
-import { countAudited, countVariables, heapOf, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
+import { countReported, countVariables, heapOf, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./task.ts";
@@ -181,6 +181,7 @@ class Isolated {
     const module = this.#module;
     const { channel, source, kind } = this.#runner;
     module.on_release(kind, () => this.#end(), kind);
+    this.#owner.sandbox = this.#runner.layers;
     void this.#runner.ended.then((reason) => this.#ended(reason));
     void this.#runner.posted.then(() => this.#owner.advise(POSTS));
     this.#runner.serve(this.#handlers());
@@ -284,7 +285,12 @@ class Isolated {
         authority.handedOver(permission, authority.allows(permission));
       },
       audited: (what, item) =>
-        countAudited(this.#isolated, readKind(what, "a kind of permissions"), readItem(item, "a permission")),
+        countReported(
+          this.#isolated,
+          readKind(what, "a kind of permissions"),
+          readItem(item, "a permission"),
+          this.#deps.outside,
+        ),
       depend: (name, path, values) =>
         this.#call(String(name), readPath(path, "a path"), readValues(values, "the values")),
     };

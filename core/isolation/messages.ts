@@ -36,6 +36,8 @@ export interface SandboxStart {
   readonly loadTimeout: number;
   /** Maximum number of bytes of a message to the host. */
   readonly maxMessage: number;
+  /** A certificate in PEM form that it trusts in addition. Tests set it. */
+  readonly certificate?: string;
   /**
    * Paths of the sockets that it listens at. A process that the kernel restricts has them as
    * descriptors instead, because it can create none.
@@ -71,6 +73,8 @@ export interface Restriction {
   readonly hasData: boolean;
   /** Whether nothing is refused, and reads are only reported. */
   readonly isAudited: boolean;
+  /** Whether it reports what Node.js refuses, or with an audit would refuse. */
+  readonly reports: boolean;
 }
 
 /** The declarations of a file. */

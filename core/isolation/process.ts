@@ -14,6 +14,7 @@ import { innerPath } from "../relay/inner_request.ts";
 import { untrustedFault } from "../relay/untrusted_value.ts";
 import { launchAudited, launchSandboxed, moduleProcess, type Sandboxed } from "../sandbox/index.ts";
 import { reasonOf } from "../util/errors.ts";
+import { layerStates } from "./layer_states.ts";
 import type { SandboxStart, SourceFile } from "./messages.ts";
 import { Broker } from "./network/broker.ts";
 import { makePolicy, nodeOptions } from "./policy.ts";
@@ -80,7 +81,9 @@ export class SandboxProcess extends ModuleRunner {
     this.#reader = new FrameDecoder(message_size);
     this.#heap = heapOf(deps);
     const connections = innerPath(this.folder, "connections");
+    const { outside } = deps;
     this.#broker = new Broker({
+      outside,
       grant: isolated.authority.network,
       open: () => connect(connections),
       max: open_files,
@@ -88,7 +91,10 @@ export class SandboxProcess extends ModuleRunner {
     this.serve({ dial: (host: unknown, port: unknown) => this.#broker.dial(host, port) });
     this.#sandboxed = this.#launch(
       isolated,
-      { source: this.source, loadTimeout, maxMessage: message_size },
+      {
+        ...{ source: this.source, loadTimeout, maxMessage: message_size },
+        ...(outside !== undefined && { certificate: outside.certificate }),
+      },
       connections,
     );
     const { child, socket } = this.#sandboxed;
@@ -124,14 +130,17 @@ export class SandboxProcess extends ModuleRunner {
     const { name } = this.source;
     const isAudited = rights.policy?.isAudited === true;
     try {
-      const policy = makePolicy({ source: this.source, program, folder: this.folder }, rights);
+      const { policy, barrier } = makePolicy({ source: this.source, program, folder: this.folder }, rights);
       const launch = { name, program, policy, nodeOptions: nodeOptions(this.#heap) };
       if (isAudited) {
         const paths = { requests: this.path, connections };
+        this.layers = [];
         return launchAudited({ ...launch, args: [JSON.stringify({ ...start, paths })] });
       }
       const args = [JSON.stringify(start)];
-      return launchSandboxed({ ...launch, args, listen: this.path, listenForConnections: connections });
+      const sandboxed = launchSandboxed({ ...launch, args, listen: this.path, listenForConnections: connections });
+      this.layers = layerStates({ name, active: sandboxed.layers, barrier });
+      return sandboxed;
     } catch (error) {
       rmSync(this.folder, { recursive: true, force: true });
       throw error;

@@ -10,6 +10,7 @@ import { Deadline } from "../module/deadline.ts";
 import type { Channel } from "../relay/channel.ts";
 import { innerPath } from "../relay/inner_request.ts";
 import { watchLiveness } from "../relay/liveness.ts";
+import type { SandboxLayerState } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { removeLeftFolders } from "./left_folders.ts";
 import type { Described, SourceFile } from "./messages.ts";
@@ -34,6 +35,8 @@ export abstract class ModuleRunner {
   /** Functions that the code may call once an instance runs. */
   protected readonly handlers: RunnerHandlers = {};
   isAlive = true;
+  /** The layers of its sandbox; undefined without one. */
+  layers: readonly SandboxLayerState[] | undefined;
   readonly #loadTimeout: number;
 
   constructor(kind: RunnerKind, { name, file, directory, root }: SourceFile, loadTimeout: number) {

@@ -21,11 +21,14 @@ import type {
   PermissionKind,
 } from "../types.ts";
 import type { WorkerTask } from "./messages.ts";
+import type { OutsideNetwork } from "./network/broker.ts";
 import { isNamedFor, isNeeded } from "./rules.ts";
 
 export interface IsolationDeps {
   readonly context: ModuleContext;
   readonly ledger: PermissionLedger;
+  /** Set in tests: sandboxed modules then report what Node.js refuses to them. */
+  readonly outside?: OutsideNetwork | undefined;
   hostsOf(name: string): readonly string[];
   /** Returns the seconds in which the requests of a leaving module have to end. */
   grace(): number;
@@ -76,11 +79,18 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
 }
 
 /**
- * Counts a permission that an audited module has used without the host: it reports these itself.
- * Files that it may read without a grant do not count.
+ * Counts a permission that a module has used, or has been refused, without the host: an audited
+ * module reports these itself, and in tests every sandboxed one does. Files that it may read
+ * without a grant do not count.
  */
-export function countAudited({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
-  if (!rights.settings.audit || !Object.hasOwn(permissionKinds, kind)) return;
+export function countReported(
+  isolated: IsolatedRights,
+  kind: PermissionKind,
+  item: string,
+  outside?: OutsideNetwork,
+): void {
+  const { rights, authority } = isolated;
+  if (!reportsUses(isolated, outside) || !Object.hasOwn(permissionKinds, kind)) return;
   const isGranted = authority.allows({ kind, item });
   const isOwn = kind === "read" && (rights.policy?.read ?? []).some((path) => isWithin(realPath(item), path));
   if (isGranted || !isOwn) authority.handedOver({ kind, item }, isGranted);
@@ -95,7 +105,7 @@ interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {
 export function taskOf(
   name: string,
   { options, ...own }: OwnTask,
-  { context, hostsOf }: IsolationDeps,
+  { context, hostsOf, outside }: IsolationDeps,
   isolated: IsolatedRights,
 ): WorkerTask {
   const { config, loadTimeout, serves } = context;
@@ -124,7 +134,7 @@ export function taskOf(
     listening: context.listening(),
     states: isRestricted ? context.states().map(shownToSandbox) : context.states(),
     serves,
-    restriction: isRestricted ? restrictionOf(isolated, [...all.keys()]) : undefined,
+    restriction: isRestricted ? restrictionOf(isolated, [...all.keys()], reportsUses(isolated, outside)) : undefined,
   };
 }
 
@@ -137,7 +147,16 @@ function isGranted({ rights: { run, settings }, authority }: IsolatedRights, opt
   return isGrantedItself(option) || (urlOptions.has(option) && isGrantedItself("http_external_url"));
 }
 
-function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): WorkerTask["restriction"] {
+/** Whether a module reports what Node.js refuses to it, or with an audit would refuse. */
+function reportsUses({ rights }: IsolatedRights, outside: OutsideNetwork | undefined): boolean {
+  return rights.settings.audit || outside !== undefined;
+}
+
+function restrictionOf(
+  isolated: IsolatedRights,
+  declared: readonly string[],
+  reports: boolean,
+): WorkerTask["restriction"] {
   const { settings } = isolated.rights;
   return {
     options: [
@@ -145,6 +164,7 @@ function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): W
     ],
     hasData: isolated.authority.allows({ kind: "write", item: "data" }),
     isAudited: settings.audit,
+    reports,
   };
 }
 

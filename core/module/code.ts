@@ -6,6 +6,7 @@ import type {
   ModuleFunction,
   ModulePermissions,
   OptionDeclarations,
+  SandboxLayerState,
   StickyBy,
 } from "../types.ts";
 import { unwrapped } from "../util/default_export.ts";
@@ -28,6 +29,8 @@ export interface InstanceOwner {
   readonly reloading: boolean | undefined;
   readonly usage: Usage;
   note: string | undefined;
+  /** The layers of its sandbox, if it is sandboxed. */
+  sandbox: readonly SandboxLayerState[] | undefined;
   add(effect: Effect): EffectHandle;
   advise(text: string): void;
   fault(step: string, error: unknown): void;

@@ -69,6 +69,8 @@ export class Instance implements ModuleOwner {
    */
   missing: string | undefined;
   note: string | undefined;
+  /** The layers of its sandbox, if it is sandboxed. */
+  sandbox: ModuleState["sandbox"] | undefined;
   /** The level of a note from `set_status`. */
   noteLevel: ModuleState["note_level"] | undefined;
   /** Steps of the unload that failed or took too long so far. */
@@ -407,6 +409,7 @@ export class Instance implements ModuleOwner {
       host: this.host,
       status: this.phase === "gone" ? "unloading" : this.phase,
       ...this.#rights(),
+      ...(this.sandbox === undefined ? {} : { sandbox: this.sandbox }),
       file: this.code.source.file,
       note: this.note,
       ...(this.noteLevel === undefined ? {} : { note_level: this.noteLevel }),
