@@ -285,12 +285,7 @@ class Isolated {
         authority.handedOver(permission, authority.allows(permission));
       },
       audited: (what, item) =>
-        countReported(
-          this.#isolated,
-          readKind(what, "a kind of permissions"),
-          readItem(item, "a permission"),
-          this.#deps.outside,
-        ),
+        countReported(this.#isolated, readKind(what, "a kind of permissions"), readItem(item, "a permission")),
       depend: (name, path, values) =>
         this.#call(String(name), readPath(path, "a path"), readValues(values, "the values")),
     };

@@ -73,8 +73,6 @@ export interface Restriction {
   readonly hasData: boolean;
   /** Whether nothing is refused, and reads are only reported. */
   readonly isAudited: boolean;
-  /** Whether it reports what Node.js refuses, or with an audit would refuse. */
-  readonly reports: boolean;
 }
 
 /** The declarations of a file. */

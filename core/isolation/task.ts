@@ -79,21 +79,14 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
 }
 
 /**
- * Counts a permission that a module has used, or has been refused, without the host: an audited
- * module reports these itself, and in tests every sandboxed one does. Files that it may read
- * without a grant do not count.
+ * Counts a permission that Node.js has refused to a sandboxed module, or of an audited one, that it
+ * has used. The module's process reports it. Files that it may read without a grant do not count.
  */
-export function countReported(
-  isolated: IsolatedRights,
-  kind: PermissionKind,
-  item: string,
-  outside?: OutsideNetwork,
-): void {
-  const { rights, authority } = isolated;
-  if (!reportsUses(isolated, outside) || !Object.hasOwn(permissionKinds, kind)) return;
+export function countReported({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
+  if (rights.run !== "sandboxed" || !Object.hasOwn(permissionKinds, kind)) return;
   const isGranted = authority.allows({ kind, item });
   const isOwn = kind === "read" && (rights.policy?.read ?? []).some((path) => isWithin(realPath(item), path));
-  if (isGranted || !isOwn) authority.handedOver({ kind, item }, isGranted);
+  if (isGranted ? rights.settings.audit : !isOwn) authority.handedOver({ kind, item }, isGranted);
 }
 
 interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {
@@ -105,7 +98,7 @@ interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {
 export function taskOf(
   name: string,
   { options, ...own }: OwnTask,
-  { context, hostsOf, outside }: IsolationDeps,
+  { context, hostsOf }: IsolationDeps,
   isolated: IsolatedRights,
 ): WorkerTask {
   const { config, loadTimeout, serves } = context;
@@ -134,7 +127,7 @@ export function taskOf(
     listening: context.listening(),
     states: isRestricted ? context.states().map(shownToSandbox) : context.states(),
     serves,
-    restriction: isRestricted ? restrictionOf(isolated, [...all.keys()], reportsUses(isolated, outside)) : undefined,
+    restriction: isRestricted ? restrictionOf(isolated, [...all.keys()]) : undefined,
   };
 }
 
@@ -147,16 +140,7 @@ function isGranted({ rights: { run, settings }, authority }: IsolatedRights, opt
   return isGrantedItself(option) || (urlOptions.has(option) && isGrantedItself("http_external_url"));
 }
 
-/** Whether a module reports what Node.js refuses to it, or with an audit would refuse. */
-function reportsUses({ rights }: IsolatedRights, outside: OutsideNetwork | undefined): boolean {
-  return rights.settings.audit || outside !== undefined;
-}
-
-function restrictionOf(
-  isolated: IsolatedRights,
-  declared: readonly string[],
-  reports: boolean,
-): WorkerTask["restriction"] {
+function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): WorkerTask["restriction"] {
   const { settings } = isolated.rights;
   return {
     options: [
@@ -164,7 +148,6 @@ function restrictionOf(
     ],
     hasData: isolated.authority.allows({ kind: "write", item: "data" }),
     isAudited: settings.audit,
-    reports,
   };
 }
 

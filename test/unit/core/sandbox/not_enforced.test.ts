@@ -1,4 +1,4 @@
-/** What docs/guides/sandbox/layers.md says of single layers, and above all what they do not refuse. */
+/** Tests what docs/guides/sandbox/layers.md says of single layers: what they do not refuse. */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
