@@ -32,12 +32,17 @@ export interface MadePolicy {
   readonly barrier: Barrier | undefined;
 }
 
+/** Returns the files and folders that a module may read, including those of this package. */
+export function readablePaths({ policy }: ModuleRights): string[] {
+  return [...(policy?.read ?? []), ...ownParts.map((part) => join(packageFolder(), part))];
+}
+
 /**
  * Returns the policy of a module, and makes the folders that it writes: an empty temporary one, and
  * its data folder if that is granted. Both belong to the user of the process.
  */
 export function makePolicy({ source, program, folder }: PolicyFiles, rights: ModuleRights): MadePolicy {
-  const { read = [], write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
+  const { write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
   const { limits } = rights.settings;
   const temporary = join(folder, "tmp");
   mkdirSync(temporary, { mode: 0o700 });
@@ -58,7 +63,7 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     for (const each of [temporary, ...folders]) chownSync(each, id, id);
   }
   const policy: SandboxPolicy = {
-    read: existing([...read, ...ownParts.map((part) => join(packageFolder(), part))]),
+    read: existing(readablePaths(rights)),
     write: [temporary, ...existing(write)],
     run: existing(run),
     addons,

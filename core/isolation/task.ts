@@ -22,6 +22,7 @@ import type {
 } from "../types.ts";
 import type { WorkerTask } from "./messages.ts";
 import type { OutsideNetwork } from "./network/broker.ts";
+import { readablePaths } from "./policy.ts";
 import { isNamedFor, isNeeded } from "./rules.ts";
 
 export interface IsolationDeps {
@@ -80,12 +81,15 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
 
 /**
  * Counts a permission that Node.js has refused to a sandboxed module, or of an audited one, that it
- * has used. The module's process reports it. Files that it may read without a grant do not count.
+ * has used. The module's process reports it. Files that it may read without a grant are left out.
+ * So are the folders above them, because Node.js itself looks at those to find files.
  */
 export function countReported({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
   if (rights.run !== "sandboxed" || !Object.hasOwn(permissionKinds, kind)) return;
   const isGranted = authority.allows({ kind, item });
-  const isOwn = kind === "read" && (rights.policy?.read ?? []).some((path) => isWithin(realPath(item), path));
+  const path = realPath(item);
+  const isOwn =
+    kind === "read" && readablePaths(rights).some((readable) => isWithin(path, readable) || isWithin(readable, path));
   if (isGranted ? rights.settings.audit : !isOwn) authority.handedOver({ kind, item }, isGranted);
 }
 

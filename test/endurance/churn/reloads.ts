@@ -3,11 +3,14 @@
  * and websockets.
  */
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { readdirSync, readFileSync } from "node:fs";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { createHost } from "#core/index.ts";
+import type { ModuleRun } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { heapUsed } from "#test/support/heap.ts";
 import type { Ports } from "#test/support/transports.ts";
 import {
@@ -44,12 +47,13 @@ export interface ReloadReport {
   /** Bytes by which the heap and the process grow with each reload, after the first fifth. */
   readonly heap: number;
   readonly resident: number;
+  /** Counts of what has been added since before the host was started, once it has stopped. */
+  readonly left: Readonly<Record<keyof Holdings, number>>;
 }
 
 export interface ReloadOptions {
   readonly reloads: number;
-  /** Whether the module runs in a worker. */
-  readonly isolated: boolean;
+  readonly run: ModuleRun;
   /** Minimum size of the module's file in bytes. */
   readonly size?: number;
 }
@@ -104,8 +108,11 @@ const probes: readonly Probe[] = [
   { ...uploaded, body: "short", holds: "5 bytes" },
 ];
 
-export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOptions): Promise<ReloadReport> {
+export async function reloadUnderLoad({ reloads, run, size = 0 }: ReloadOptions): Promise<ReloadReport> {
+  const before = holdings();
   const folder = await mkdtemp(join(tmpdir(), "modhost-reloads-"));
+  // The users that sandboxes have read the module as well.
+  await chmod(folder, 0o755);
   const file = join(folder, "mod_reloaded.js");
   await writeFile(file, ofSize(CODE, size));
   const complaints: string[] = [];
@@ -113,10 +120,10 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
     modules: [steady, file],
     config: {
       modules_enabled: ["http"],
-      modules_isolated: isolated ? ["reloaded"] : [],
+      modules: { reloaded: { run } },
       http_ports: [0],
       https_ports: [0],
-      data_path: folder,
+      data_path: join(folder, "data"),
     },
     log: { level: "warn", destination: { write: (line) => complaints.push(line) } },
   });
@@ -144,7 +151,7 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
         holdEvents(ports, done + 1),
         holdWebsocket(ports, "/reloaded/ws", [1012]),
       ]);
-      const before = countResponses();
+      const earlier = countResponses();
       const began = performance.now();
       const reload = host.reload("reloaded");
       const ended = Promise.all(others.map((one) => one.finish()));
@@ -154,7 +161,7 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
       failures.push(...[...wrong, await upload.finish()].filter((one) => one !== undefined));
       await reload;
       times.push(performance.now() - began);
-      duringReload += countResponses() - before;
+      duringReload += countResponses() - earlier;
       spanning += wrong.length + 1;
       done += 1;
       const state = await (await fetch(`http://127.0.0.1:${ports.http}/reloaded/`)).text();
@@ -176,6 +183,7 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
   failures.push(...workers.flatMap((worker) => worker.failures), ...complaints.map((line) => `logged: ${line.trim()}`));
   await host.stop();
   await rm(folder, { recursive: true });
+  const left = await holdingsSince(before);
   const each = (bytes: number) => bytes / Math.max(1, done - settledAt);
   return {
     reloads: done,
@@ -187,7 +195,49 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
     times: times.sort((one, other) => one - other),
     heap: each(last.heap - settled.heap),
     resident: each(last.resident - settled.resident),
+    left,
   };
+}
+
+/** Counts of what a sandbox could leave behind. */
+interface Holdings {
+  readonly processes: number;
+  readonly descriptors: number;
+  readonly mounts: number;
+}
+
+/** Counts what this process has; undefined where the system does not say. */
+function holdings(): Holdings | undefined {
+  if (process.platform !== "linux") return undefined;
+  const children = readdirSync("/proc/self/task").flatMap((task) => {
+    try {
+      return readFileSync(`/proc/self/task/${task}/children`, "utf8").split(" ").filter(Boolean);
+    } catch {
+      // The thread has ended.
+      return [];
+    }
+  });
+  return {
+    processes: children.length,
+    descriptors: readdirSync("/proc/self/fd").length,
+    mounts: readFileSync("/proc/self/mountinfo", "utf8").split("\n").length,
+  };
+}
+
+/** Returns what there is more of, after processes and connections had the time to end. */
+async function holdingsSince(before: Holdings | undefined): Promise<ReloadReport["left"]> {
+  const more = () => {
+    const { processes = 0, descriptors = 0, mounts = 0 } = holdings() ?? {};
+    const at = before ?? { processes: 0, descriptors: 0, mounts: 0 };
+    return {
+      processes: processes - at.processes,
+      descriptors: descriptors - at.descriptors,
+      mounts: mounts - at.mounts,
+    };
+  };
+  const isClean = () => Object.values(more()).every((count) => count <= 0);
+  await eventually("nothing is left", isClean, { within: 10_000 }).catch(() => undefined);
+  return more();
 }
 
 /** Returns the bytes of heap that evaluating an ES module of this size costs, by `import` alone. */

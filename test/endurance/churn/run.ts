@@ -1,7 +1,7 @@
 /**
- * `npm run test:churn-modules -- --reloads 1000 [--form plain|isolated] [--size 10000]`: reloads
- * one module that often while clients use it, with open uploads, downloads, streams and websockets:
- * in the host's thread, and in a worker. In the host's thread, each reload costs memory that V8
+ * `npm run test:churn-modules -- --reloads 1000 [--run RUN] [--size 10000]`: reloads one module
+ * that often while clients use it, with open uploads, downloads, streams and websockets: trusted,
+ * isolated, and sandboxed. In the host's thread, each reload costs memory that V8
  * never frees. The cost for files of several sizes is printed next to it.
  *
  * `npm run test:churn-modules -- --config-changes 200`: changes the configuration that often while
@@ -35,7 +35,7 @@ const { values } = parseArgs({
     "config-changes": { type: "string" },
     takeovers: { type: "string" },
     reloads: { type: "string" },
-    form: { type: "string" },
+    run: { type: "string" },
     size: { type: "string", default: "0" },
   },
 });
@@ -121,13 +121,18 @@ async function runConfigChanges(changes: number): Promise<number> {
 async function runReloads(reloads: number, size: number): Promise<number> {
   if (!Number.isInteger(reloads) || reloads < 5) throw new RangeError("--reloads must be an integer of at least 5");
   let failed = 0;
-  for (const form of ["plain", "isolated"].filter((name) => (values.form ?? name) === name)) {
-    const report = await reloadUnderLoad({ reloads, isolated: form === "isolated", size });
+  const runs = (["trusted", "isolated", "sandboxed"] as const).filter((name) => (values.run ?? name) === name);
+  if (runs.length === 0) throw new RangeError("--run must be trusted, isolated or sandboxed");
+  for (const run of runs) {
+    const report = await reloadUnderLoad({ reloads, run, size });
     const problems = [...report.failures];
-    // The heap of a worker is freed with it: what remains is the host's own.
-    if (form === "isolated" && report.heap * reloads > 2 * tolerance) problems.push("the heap of the host grew");
+    // The heap of a worker or sandbox is freed with it: what remains is the host's own.
+    if (run !== "trusted" && report.heap * reloads > 2 * tolerance) problems.push("the heap of the host grew");
+    if (report.left.processes > 0) problems.push(`${report.left.processes} processes are left`);
+    if (report.left.mounts > 0) problems.push(`${report.left.mounts} mounts are left`);
+    if (report.left.descriptors > 16) problems.push(`${report.left.descriptors} descriptors are left`);
     failed += problems.length;
-    printReloads(form, report);
+    printReloads(run, report);
     for (const problem of problems.slice(0, 10)) console.log(`  FAILED ${problem}`);
   }
   for (const bytes of [0, 10_000, 100_000]) {
@@ -138,16 +143,17 @@ async function runReloads(reloads: number, size: number): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-function printReloads(form: string, report: ReloadReport): void {
-  const { reloads, responses, duringReload, spanning, echoed, times, heap, resident } = report;
+function printReloads(run: string, report: ReloadReport): void {
+  const { reloads, responses, duringReload, spanning, echoed, times, heap, resident, left } = report;
   const at = (share: number) => `${(times[Math.floor((times.length - 1) * share)] ?? 0).toFixed(0)} ms`;
-  console.log(`${form}: ${reloads} reloads, which took ${at(0.5)} (median), ${at(0.99)} (p99)`);
+  console.log(`${run}: ${reloads} reloads, which took ${at(0.5)} (median), ${at(0.99)} (p99)`);
   console.log(`  ${responses} requests, ${duringReload} of them during a reload; its state was passed on each time`);
   console.log(
     `  ${spanning} uploads, downloads, streams and websockets of it were open at a reload, and ended correctly`,
   );
   console.log(`  ${echoed} messages and pieces of another module's websocket and stream, which stayed open`);
   console.log(`  a reload cost ${kilobytes(heap)} of heap, ${kilobytes(resident)} of the process`);
+  console.log(`  left: ${left.processes} processes, ${left.descriptors} descriptors, ${left.mounts} mounts`);
 }
 
 async function runTakeovers(wanted: number): Promise<number> {
