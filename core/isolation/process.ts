@@ -16,6 +16,7 @@ import { launchAudited, launchSandboxed, moduleProcess, type Sandboxed } from ".
 import { reasonOf } from "../util/errors.ts";
 import type { SandboxStart, SourceFile } from "./messages.ts";
 import { Broker } from "./network/broker.ts";
+import { Listeners } from "./network/listeners.ts";
 import { makePolicy, nodeOptions } from "./policy.ts";
 import { ModuleRunner } from "./runner.ts";
 import { SandboxOutput } from "./sandbox_output.ts";
@@ -65,6 +66,7 @@ export class SandboxProcess extends ModuleRunner {
   readonly #maxMessage: number;
   readonly #reader: FrameDecoder;
   readonly #broker: Broker;
+  readonly #listeners: Listeners;
   readonly #heap: number;
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
@@ -85,7 +87,18 @@ export class SandboxProcess extends ModuleRunner {
       open: () => connect(connections),
       max: open_files,
     });
-    this.serve({ dial: (host: unknown, port: unknown) => this.#broker.dial(host, port) });
+    this.#listeners = new Listeners({
+      module: source.name,
+      ports: deps.ports,
+      broker: this.#broker,
+      check: (port) => isolated.authority.use({ kind: "listen", item: String(port) }),
+      accepted: (server, ends) => this.channel.notify("accepted", server, ends),
+    });
+    this.serve({
+      dial: (host: unknown, port: unknown) => this.#broker.dial(host, port),
+      openPort: (address: unknown, port: unknown) => this.#listeners.listen(address, port),
+      closePort: (id: unknown) => this.#listeners.unlisten(id),
+    });
     this.#sandboxed = this.#launch(
       isolated,
       { source: this.source, loadTimeout, maxMessage: message_size },
@@ -227,6 +240,7 @@ export class SandboxProcess extends ModuleRunner {
 
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
     this.isAlive = false;
+    this.#listeners.close();
     this.#broker.close();
     // Its children may go on without it.
     this.#kill();

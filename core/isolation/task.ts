@@ -21,11 +21,14 @@ import type {
   PermissionKind,
 } from "../types.ts";
 import type { WorkerTask } from "./messages.ts";
+import type { ModulePorts } from "./network/module_ports.ts";
 import { isNamedFor, isNeeded } from "./rules.ts";
 
 export interface IsolationDeps {
   readonly context: ModuleContext;
   readonly ledger: PermissionLedger;
+  /** The ports that sandboxed modules listen on. */
+  readonly ports: ModulePorts;
   hostsOf(name: string): readonly string[];
   /** Returns the seconds in which the requests of a leaving module have to end. */
   grace(): number;

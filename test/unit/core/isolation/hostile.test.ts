@@ -83,6 +83,11 @@ const acts: Readonly<Record<string, readonly [code: string, reason: RegExp | und
     "for (let n = 0; n < 3000; n++) frame({ call: 'depend', id: n + 1e6, values: ['helper', ['never'], []] })",
     undefined,
   ],
+  ports: [
+    "ask('openPort', {}, 80); ask('openPort', '0.0.0.0', 80); ask('openPort', null, -1); call('closePort', {}); call('closePort', 1)",
+    undefined,
+  ],
+  dials: ["ask('dial', {}, 80); ask('dial', '127.0.0.1', 80); ask('dial', '\\0', '80')", undefined],
   closed: ["(await import('node:fs')).closeSync(3)", /process\.exit\(0\)|it did not respond/],
 };
 
