@@ -16,7 +16,7 @@ import { launchAudited, launchSandboxed, moduleProcess, type Sandboxed } from ".
 import { reasonOf } from "../util/errors.ts";
 import type { SandboxStart, SourceFile } from "./messages.ts";
 import { Broker } from "./network/broker.ts";
-import { Listeners } from "./network/listeners.ts";
+import { SandboxServers } from "./network/sandbox_servers.ts";
 import { makePolicy, nodeOptions } from "./policy.ts";
 import { ModuleRunner } from "./runner.ts";
 import { SandboxOutput } from "./sandbox_output.ts";
@@ -66,7 +66,7 @@ export class SandboxProcess extends ModuleRunner {
   readonly #maxMessage: number;
   readonly #reader: FrameDecoder;
   readonly #broker: Broker;
-  readonly #listeners: Listeners;
+  readonly #servers: SandboxServers;
   readonly #heap: number;
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
@@ -84,10 +84,10 @@ export class SandboxProcess extends ModuleRunner {
     const connections = innerPath(this.folder, "connections");
     this.#broker = new Broker({
       grant: isolated.authority.network,
-      open: () => connect(connections),
+      open: () => connect({ path: connections, allowHalfOpen: true }),
       max: open_files,
     });
-    this.#listeners = new Listeners({
+    this.#servers = new SandboxServers({
       module: source.name,
       ports: deps.ports,
       broker: this.#broker,
@@ -96,8 +96,8 @@ export class SandboxProcess extends ModuleRunner {
     });
     this.serve({
       dial: (host: unknown, port: unknown) => this.#broker.dial(host, port),
-      openPort: (address: unknown, port: unknown) => this.#listeners.listen(address, port),
-      closePort: (id: unknown) => this.#listeners.unlisten(id),
+      openPort: (address: unknown, port: unknown) => this.#servers.listen(address, port),
+      closePort: (id: unknown) => this.#servers.unlisten(id),
     });
     this.#sandboxed = this.#launch(
       isolated,
@@ -240,7 +240,7 @@ export class SandboxProcess extends ModuleRunner {
 
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
     this.isAlive = false;
-    this.#listeners.close();
+    this.#servers.close();
     this.#broker.close();
     // Its children may go on without it.
     this.#kill();

@@ -11,8 +11,8 @@ import { FrameDecoder, frameOf } from "../relay/frames.ts";
 import { runInstance } from "./instance_program.ts";
 import type { SandboxStart } from "./messages.ts";
 import type { CarriedEnds } from "./network/broker.ts";
-import type { Listening } from "./network/listeners.ts";
 import { type ReplacedNetwork, replaceNetwork } from "./network/replace_network.ts";
+import type { CarriedPort } from "./network/sandbox_servers.ts";
 import { refusalIn } from "./runner_kind.ts";
 
 const CHANNEL = 3;
@@ -80,7 +80,7 @@ const channel = runInstance({
 const refuse = refusalIn("sandbox");
 const network: ReplacedNetwork = replaceNetwork({
   dial: (name, port) => channel.call("dial", name, port) as Promise<CarriedEnds>,
-  listen: (address, port) => channel.call("openPort", address, port) as Promise<Listening>,
+  listen: (address, port) => channel.call("openPort", address, port) as Promise<CarriedPort>,
   unlisten: (id) => channel.notify("closePort", id),
   refuse: (what) => {
     const { name } = source;

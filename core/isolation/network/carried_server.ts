@@ -2,11 +2,11 @@
 import { Server, Socket } from "node:net";
 import type { CarriedEnds } from "./broker.ts";
 import { carry } from "./carried_socket.ts";
-import type { Listening } from "./listeners.ts";
+import type { CarriedPort } from "./sandbox_servers.ts";
 
 export interface CarriedServersDeps {
   /** Asks the host to open a port. */
-  listen(address: string | undefined, port: number): Promise<Listening>;
+  listen(address: string | undefined, port: number): Promise<CarriedPort>;
   /** Asks the host to close it again. */
   unlisten(id: number): void;
   /** Resolves to the connection that the host has opened for these ends. */
@@ -15,8 +15,8 @@ export interface CarriedServersDeps {
   refuse(what: string): Error;
 }
 
-/** What a server is to listen on, read from the arguments of `listen`. */
-interface ListenRequest {
+/** The arguments of `listen`. */
+interface ListenArguments {
   readonly host: string | undefined;
   readonly port: number;
   readonly signal: AbortSignal | undefined;
@@ -82,7 +82,7 @@ class CarriedServer {
   readonly #deps: CarriedServersDeps;
   readonly #listening: Map<number, CarriedServer>;
   readonly #sockets = new Set<Socket>();
-  #bound: Listening | undefined;
+  #bound: CarriedPort | undefined;
   isListening = false;
 
   constructor(server: Server, deps: CarriedServersDeps, listening: Map<number, CarriedServer>) {
@@ -91,7 +91,7 @@ class CarriedServer {
     this.#listening = listening;
   }
 
-  listen({ host, port, signal, listener }: ListenRequest): void {
+  listen({ host, port, signal, listener }: ListenArguments): void {
     const server = this.#server;
     if (listener !== undefined) server.once("listening", listener);
     this.isListening = true;
@@ -133,7 +133,8 @@ class CarriedServer {
     });
     if (pauseOnConnect) socket.pause();
     const carrier = async () => ({ ...ends, inner: await inner });
-    // A `TLSSocket` around a socket that has no handle waits for the event "connect", which follows.
+    // A `TLSSocket` around a socket that has no handle waits for the event "connect", which
+    // follows.
     carry(socket, carrier, () => void server.emit("connection", Object.assign(socket, { server })));
   };
 
@@ -182,7 +183,7 @@ class CarriedServer {
  * Reads the arguments of `listen`: a port with an address and a backlog, options, and a listener.
  * @throws the refusal of sockets that only the system can open
  */
-function readListen(values: readonly unknown[], refuse: CarriedServersDeps["refuse"]): ListenRequest {
+function readListen(values: readonly unknown[], refuse: CarriedServersDeps["refuse"]): ListenArguments {
   const listener = values.findLast((value) => typeof value === "function") as (() => void) | undefined;
   const [first, second] = values;
   const isObject = typeof first === "object" && first !== null;

@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { Broker } from "#core/isolation/network/broker.ts";
-import { Listeners } from "#core/isolation/network/listeners.ts";
 import { ModulePorts } from "#core/isolation/network/module_ports.ts";
+import { SandboxServers } from "#core/isolation/network/sandbox_servers.ts";
 import { Channel } from "#core/relay/channel.ts";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
 import { freePort } from "#test/support/free_port.ts";
@@ -34,7 +34,7 @@ let folder: string;
 let worker: Worker;
 let channel: Channel;
 let broker: Broker;
-let listeners: Listeners;
+let servers: SandboxServers;
 let echo: Server;
 let web: HttpServer;
 let secure: Http2SecureServer;
@@ -102,12 +102,12 @@ before(async () => {
     { postMessage: (message) => worker.postMessage(message), on: (event, listener) => worker.on(event, listener) },
     {
       dial: (host: string, port: number) => broker.dial(host, port),
-      openPort: (address: unknown, port: unknown) => listeners.listen(address, port),
-      closePort: (id: unknown) => listeners.unlisten(id),
+      openPort: (address: unknown, port: unknown) => servers.listen(address, port),
+      closePort: (id: unknown) => servers.unlisten(id),
       listening: () => listening.resolve(),
     },
   );
-  listeners = new Listeners({
+  servers = new SandboxServers({
     module: "shop",
     ports: new ModulePorts(),
     broker,
@@ -120,7 +120,7 @@ before(async () => {
 });
 
 after(async () => {
-  listeners.close();
+  servers.close();
   broker.close();
   await worker.terminate();
   for (const server of [echo, web, secure]) server.close();
@@ -567,16 +567,16 @@ test("requests to listen that are malformed are refused, and servers have a limi
     [undefined, "80"],
     [undefined, 8080.5],
   ]) {
-    await assert.rejects(listeners.listen(address, port), TypeError);
+    await assert.rejects(servers.listen(address, port), TypeError);
   }
   const port = await freePort();
   ports.add(port);
   const open = await Promise.all(
-    Array.from({ length: 64 }, (_, at) => listeners.listen(`127.0.0.${at + 1}`, port).then(({ id }) => id)),
+    Array.from({ length: 64 }, (_, at) => servers.listen(`127.0.0.${at + 1}`, port).then(({ id }) => id)),
   );
-  await assert.rejects(listeners.listen("127.0.0.65", port), { code: "EMFILE" });
-  for (const id of open) await listeners.unlisten(id);
-  await listeners.unlisten("none");
+  await assert.rejects(servers.listen("127.0.0.65", port), { code: "EMFILE" });
+  for (const id of open) await servers.unlisten(id);
+  await servers.unlisten("none");
 });
 
 test("the newest of several processes of a module gets the connections of their port", async () => {

@@ -22,17 +22,27 @@ export default (module) => module.provides("http", { route: {
     const socket = connect(Number(portOf(request)), "127.0.0.1", () => resolve("held")).on("error", (error) => resolve(said(error)));
     open.push(socket);
   }),
+  "GET /half/*": ({ request }) => new Promise((resolve) => {
+    const socket = connect({ port: Number(portOf(request)), host: "127.0.0.1" }).on("error", (error) => resolve(said(error)));
+    let text = "";
+    socket.on("data", (piece) => { text += piece; }).on("end", () => resolve(text.split("\\r\\n").at(-1)));
+    socket.end("GET / HTTP/1.1\\r\\n\\r\\n");
+  }),
   "GET /listen": () => { try { createServer().listen(0); return "listens"; } catch (error) { return said(error); } },
 } });`;
 
 /** Returns a server that responds to each request, and the connections that it has. */
 async function web(t: TestContext): Promise<{ port: number; sockets: Set<Socket> }> {
   const sockets = new Set<Socket>();
-  const server: Server = createServer((socket) => {
+  const server: Server = createServer({ allowHalfOpen: true }, (socket) => {
     sockets.add(socket);
     socket.on("error", () => undefined);
     socket.on("close", () => sockets.delete(socket));
-    socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"));
+    // The response comes after the end of a client that has ended its side at once.
+    socket.on("end", () => setTimeout(() => socket.end(), 100));
+    socket.once("data", () =>
+      setTimeout(() => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"), 50),
+    );
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   t.after(() => {
@@ -53,6 +63,7 @@ describe("a sandboxed module", { skip }, () => {
     const host = await pluginHost(t, { "mod_shop.js": shop }, { modules });
     const get = async (path: string) => (await host.inject(`/shop/${path}`)).body;
     assert.equal(await get(`fetch/${granted.port}`), "hello");
+    assert.equal(await get(`half/${granted.port}`), "hello", "the response to a socket that has ended its side");
     const refused = await get(`fetch/${other.port}`);
     assert.match(refused, /PERMISSION_DENIED/);
     const line = `modules: { shop: { grant: { connect: ["127.0.0.1:${other.port}"] } } }`;
@@ -61,7 +72,7 @@ describe("a sandboxed module", { skip }, () => {
     assert.match(await get("listen"), /^SANDBOXED A sandboxed module cannot listen on a port that the system chooses/);
     const counted = stateOf(host, "shop")?.permissions?.map(({ what, used, denied }) => [what, used, denied]);
     assert.deepEqual(counted, [
-      [item, 1, 0],
+      [item, 2, 0],
       [`127.0.0.1:${other.port}`, 0, 1],
     ]);
 

@@ -10,13 +10,13 @@ const MAX_SERVERS = 64;
 const LOOPBACK = "127.0.0.1";
 
 /** A server of a sandbox, as the host reports it to the sandbox. */
-export interface Listening {
+export interface CarriedPort {
   readonly id: number;
   readonly address: string;
   readonly port: number;
 }
 
-export interface ListenersOptions {
+export interface SandboxServersOptions {
   readonly module: string;
   readonly ports: ModulePorts;
   readonly broker: Broker;
@@ -26,13 +26,13 @@ export interface ListenersOptions {
   readonly accepted: (server: number, ends: CarriedEnds) => void;
 }
 
-export class Listeners {
-  readonly #options: ListenersOptions;
+export class SandboxServers {
+  readonly #options: SandboxServersOptions;
   readonly #servers = new Map<number, Promise<ModulePort>>();
   #count = 0;
   #isClosed = false;
 
-  constructor(options: ListenersOptions) {
+  constructor(options: SandboxServersOptions) {
     this.#options = options;
   }
 
@@ -41,7 +41,7 @@ export class Listeners {
    * 127.0.0.1.
    * @throws what `check` throws, and errors of the system with their codes
    */
-  async listen(address: unknown, port: unknown): Promise<Listening> {
+  async listen(address: unknown, port: unknown): Promise<CarriedPort> {
     const host = address === undefined || address === "localhost" ? LOOPBACK : address;
     if (typeof host !== "string" || isIP(host) === 0) {
       throw new TypeError("The address to listen on must be an IP address or localhost");
