@@ -240,8 +240,8 @@ export default (module) => {
         async () => {
           const session = http2.connect(`http://127.0.0.1:${admin}`);
           const failed = new Promise((_, reject) => session.once("error", reject));
-          const answered = once(session.request({ ":path": "/dashboard" }), "response");
-          await Promise.race([answered, failed]);
+          const responded = once(session.request({ ":path": "/dashboard" }), "response");
+          await Promise.race([responded, failed]);
         },
       ],
       "connects by an agent of its own": [

@@ -37,7 +37,7 @@ export interface HostSetting {
 export interface Attempt {
   readonly kind: string;
   readonly name: string;
-  /** What refused it, as far as the code of the error says. */
+  /** The layer that refused it, as far as the code of the error tells. */
   readonly refusedBy: string;
   /** Why the outcome is wrong; undefined if the attempt was refused as it should be. */
   readonly fault: string | undefined;
@@ -113,8 +113,8 @@ function facts(): Readonly<Record<string, string>> {
   const own = /module_data\/stranger\/|audit\.jsonl|tokens_usage\.json/;
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const kept = files.filter((path) => !own.test(path));
-  return Object.fromEntries(kept.map((path) => [path, readFileSync(path, "latin1")]));
+  const guarded = files.filter((path) => !own.test(path));
+  return Object.fromEntries(guarded.map((path) => [path, readFileSync(path, "latin1")]));
 }
 
 async function run(): Promise<HostReport> {
@@ -128,7 +128,8 @@ async function run(): Promise<HostReport> {
     fileURLToPath(new URL("hostile_module.mjs", import.meta.url)),
     join(plugins, "mod_stranger/mod_stranger.mjs"),
   );
-  const [port, admin] = [await freePort(), await freePort()];
+  const port = await freePort();
+  const admin = await freePort();
   const web = createServer((request, response) => {
     const location = `http://127.0.0.1:${admin}/admin/api/tokens`;
     response.writeHead(request.method === "POST" ? 307 : 302, { location }).end();

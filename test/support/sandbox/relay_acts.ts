@@ -1,6 +1,6 @@
 /**
- * What a hostile module sends to its host past the module object: malformed, forged and countless
- * messages.
+ * Messages that a hostile module sends to its host past the module object: malformed, forged and
+ * countless ones.
  */
 
 /** Functions with which hostile code speaks to the host past the module object. */
