@@ -1,8 +1,12 @@
 import type { Command, CommandOption } from "./command.ts";
+import type { CommandSummary } from "./module_commands.ts";
 import { columns } from "./output.ts";
 
 /** Returns the text of --help for the program. */
-export function programHelp(commands: readonly Command[], globals: Readonly<Record<string, CommandOption>>): string {
+export function programHelp(
+  commands: readonly CommandSummary[],
+  globals: Readonly<Record<string, CommandOption>>,
+): string {
   return [
     "modhost serves modules over HTTP and HTTPS.",
     "",
@@ -64,12 +68,12 @@ function sectionLines(sections: readonly HelpSection[]): string[] {
   return sections.flatMap(({ title, rows }) => ["", `${title}:`, ...lines.splice(0, rows.length)]);
 }
 
-function commandRows(commands: readonly Command[]): string {
+function commandRows(commands: readonly CommandSummary[]): string {
   const rows = commands.map((command) => [usageOf(command), command.help]);
   return columns(rows, "  ");
 }
 
-function usageOf(command: Command): string {
+function usageOf(command: Pick<Command, "name" | "arguments">): string {
   return [command.name, command.arguments].filter((part) => part !== undefined).join(" ");
 }
 

@@ -1,8 +1,9 @@
 /**
  * Finds the commands and checks of modules, bundled or not. Next to the file of a module,
  * `cli/NAME.ts` (or `.js`) exports the command NAME as `command`, and `cli/doctor.ts` exports
- * `checks` of `modhost doctor`. Such a file is imported when its command is called, or when all of
- * them are listed.
+ * `checks` of `modhost doctor`. Such a file runs with the rights of the operator. It is imported
+ * when its command is called, and when the checks or the script for completion need it. The file of
+ * a sandboxed module is never imported.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join, sep } from "node:path";
@@ -28,6 +29,9 @@ interface CommandFile {
   readonly module: string;
 }
 
+/** A command as the help of the program lists it. */
+export type CommandSummary = Pick<Command, "name" | "arguments" | "help">;
+
 /** Why a file cannot be used, and what to do about it. */
 export type Fault = Pick<Finding, "text" | "remedy">;
 
@@ -39,6 +43,8 @@ export class ModuleCommands {
   readonly #taken: ReadonlySet<string>;
   #bundledFiles: readonly CommandFile[] | undefined;
   #configured: Promise<readonly CommandFile[]> | undefined;
+  /** Files of sandboxed modules by the names of their commands. */
+  readonly #withheld = new Map<string, CommandFile>();
   readonly #faults = new Map<string, Fault>();
 
   /**
@@ -68,10 +74,17 @@ export class ModuleCommands {
 
   /**
    * Returns undefined if no other module has a command of this name. @throws Error when its file is
-   * wrong
+   * wrong, or belongs to a sandboxed module
    */
   async configured(name: string): Promise<Command | undefined> {
     const found = (await this.#others()).find((each) => each.name === name && name !== DOCTOR);
+    const withheld = this.#withheld.get(name);
+    if (found === undefined && withheld !== undefined && name !== DOCTOR) {
+      const { module } = withheld;
+      throw new Error(
+        `The command ${name} belongs to the module ${module}, which is sandboxed, and commands run with your rights: to allow it, set modules.${module}.run to trusted`,
+      );
+    }
     if (found === undefined) return undefined;
     return commandOf(found).catch((error: unknown) => {
       const { text, remedy } = faultOf(found, reasonOf(error));
@@ -83,10 +96,29 @@ export class ModuleCommands {
     return [...this.#bundled, ...(await this.#others())].map(({ name }) => name).filter((name) => name !== DOCTOR);
   }
 
+  /**
+   * Returns every command with its help. Only files of bundled modules are imported, because to ask
+   * for help must not run code of others.
+   */
+  async listed(): Promise<CommandSummary[]> {
+    const others = (await this.#others()).filter(({ name }) => name !== DOCTOR);
+    return [
+      ...(await this.#commandsOf(this.#bundled)),
+      ...others.map(({ name, module }) => ({
+        name,
+        help: `A command of the module ${module}: modhost ${name} --help explains it`,
+      })),
+    ];
+  }
+
   /** Returns every command that can be used. */
   async all(): Promise<Command[]> {
-    const files = [...this.#bundled, ...(await this.#others())].filter(({ name }) => name !== DOCTOR);
-    return this.#working(files, async (file) => [await commandOf(file)]);
+    return this.#commandsOf([...this.#bundled, ...(await this.#others())]);
+  }
+
+  #commandsOf(files: readonly CommandFile[]): Promise<Command[]> {
+    const commands = files.filter(({ name }) => name !== DOCTOR);
+    return this.#working(commands, async (file) => [await commandOf(file)]);
   }
 
   /** Returns the checks of all modules. */
@@ -122,7 +154,11 @@ export class ModuleCommands {
       const { configuredFolders, installHooks } = await import("../host/module_folders.ts");
       // Command files import `modhost/cli`, which may not be installed in their folder.
       installHooks();
-      for (const each of configuredFolders(config).flatMap(filesOf)) {
+      const [sandboxed = [], usable = []] = [true, false].map((isSandboxed) =>
+        configuredFolders(config).filter((folder) => folder.isSandboxed === isSandboxed),
+      );
+      for (const each of sandboxed.flatMap(filesOf)) this.#withheld.set(each.name, each);
+      for (const each of usable.flatMap(filesOf)) {
         const owner = this.#ownerOf(each.name, found);
         if (owner === undefined) found.push(each);
         else this.#faults.set(each.file, faultOf(each, `${owner} has a command ${each.name} already`));
@@ -143,10 +179,12 @@ export class ModuleCommands {
   }
 }
 
+type CommandFolder = Pick<ModuleFolder, "module" | "path">;
+
 const fileName = /^([a-z][a-z0-9-]*)\.(ts|js)$/;
 
 /** Returns the bundled modules, whether they are enabled or not. */
-function bundledFolders(): ModuleFolder[] {
+function bundledFolders(): CommandFolder[] {
   const folders = readdirSync(bundledModules).sort();
   return folders.map((folder) => ({ module: folder.replace(/^mod_/, ""), path: join(bundledModules, folder) }));
 }
@@ -155,7 +193,7 @@ function bundledFolders(): ModuleFolder[] {
  * Returns the command files of a module. If both a source and its compiled file exist, the source
  * is used, as for the file of a module.
  */
-function filesOf({ module, path }: ModuleFolder): CommandFile[] {
+function filesOf({ module, path }: CommandFolder): CommandFile[] {
   const folder = join(path, "cli");
   if (!existsSync(folder)) return [];
   const files = new Map<string, CommandFile>();

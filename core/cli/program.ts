@@ -57,6 +57,14 @@ export async function everyCommand(found?: ConfigSearch & Pick<CommandContext, "
   return all;
 }
 
+/** Returns the text of --help for the program, without running code of configured modules. */
+async function helpOf(search: ConfigSearch & Pick<CommandContext, "stderr">): Promise<string> {
+  const modules = moduleCommands(search);
+  const text = programHelp([...ownCommands, ...(await modules.listed())], globals);
+  warn(search.stderr, modules);
+  return text;
+}
+
 function warn(stderr: NodeJS.WriteStream, { faults }: ModuleCommands): void {
   for (const { text, remedy } of faults) stderr.write(`modhost: ${text}: ${remedy}\n`);
 }
@@ -89,8 +97,7 @@ export async function program(argv: readonly string[], context: ProgramContext):
     }
     if (isHelpRequested === true) {
       const text = () => command.helpText?.() ?? commandHelp(command, globals);
-      const all = () => everyCommand({ configPath, cwd, env, stderr });
-      stdout.write(`${named ? await text() : programHelp(await all(), globals)}\n`);
+      stdout.write(`${named ? await text() : await helpOf({ configPath, cwd, env, stderr })}\n`);
       return 0;
     }
     return await command.run({ args, options, configPath, output, cwd, env, stdin, stdout, stderr });

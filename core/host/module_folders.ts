@@ -3,6 +3,7 @@ import { realpathSync } from "node:fs";
 import { dirname, sep } from "node:path";
 import type { Config } from "../config/index.ts";
 import { Catalog } from "../module/catalog.ts";
+import { moduleSettings } from "../module/rights.ts";
 import { bundledModules } from "../util/package.ts";
 
 export { installHooks } from "../module/fresh_import.ts";
@@ -12,6 +13,8 @@ export interface ModuleFolder {
   /** The name of the module. */
   readonly module: string;
   readonly path: string;
+  /** Whether none of its code may run outside of its sandbox. */
+  readonly isSandboxed: boolean;
 }
 
 /**
@@ -22,16 +25,17 @@ export interface ModuleFolder {
 export function configuredFolders(config: Config): ModuleFolder[] {
   const catalog = new Catalog(config, [], () => 0);
   const bundled = realpathSync(bundledModules) + sep;
-  return catalog.named().flatMap((module) => {
-    const path = folderOf(catalog, module);
-    return path === undefined || path.startsWith(bundled) ? [] : [{ module, path }];
+  return catalog.named().flatMap((named) => {
+    const found = folderOf(catalog, named);
+    if (found === undefined || found.path.startsWith(bundled)) return [];
+    return [{ ...found, isSandboxed: moduleSettings(config, found.module).run === "sandboxed" }];
   });
 }
 
-function folderOf(catalog: Catalog, module: string): string | undefined {
+function folderOf(catalog: Catalog, named: string): Pick<ModuleFolder, "module" | "path"> | undefined {
   try {
-    const { file, root } = catalog.locate(module);
-    return file === undefined || root === undefined ? undefined : dirname(file);
+    const { name, file, root } = catalog.locate(named);
+    return file === undefined || root === undefined ? undefined : { module: name, path: dirname(file) };
   } catch {
     return undefined;
   }

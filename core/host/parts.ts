@@ -4,6 +4,7 @@ import type { Config } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import { inlineModules } from "../inline_modules.ts";
 import { type IsolationDeps, isolatedCode } from "../isolation/isolated.ts";
+import { ModulePorts } from "../isolation/network/module_ports.ts";
 import { Catalog } from "../module/catalog.ts";
 import type { Instance } from "../module/instance.ts";
 import { Items } from "../module/items.ts";
@@ -102,6 +103,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     context,
     ledger,
     outside,
+    ports: new ModulePorts(),
     hostsOf: (name) => catalog.hostsOf(name),
     grace: () => seconds(parts.config, "unload_grace", 10),
     ended: (owner, reason) => void quarantine.quarantine(owner as Instance, reason, { isDead: true }),

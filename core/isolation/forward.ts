@@ -26,6 +26,7 @@ import { OutgoingRequest, type Received } from "../relay/outgoing_request.ts";
 import { type LinkedCall, type LinkedResponse, RequestLink } from "../relay/request_link.ts";
 import { relayResponse, relayWhole } from "../relay/response.ts";
 import { joinTunnels } from "../relay/tunnel.ts";
+import { presentsToken } from "../tokens/index.ts";
 import { headerOf } from "../util/header_fields.ts";
 import { isHttp2 } from "../util/http2.ts";
 import { tracedFields } from "../util/log.ts";
@@ -40,11 +41,14 @@ const ofPage: ReadonlySet<string> = new Set([...ofHost, "content-length", "conte
 
 /** Maximum length of a body that is read before the request is sent, if it has arrived already. */
 const MAX_WHOLE_BYTES = 64 * 1024;
-/** Request fields that a sandboxed module does not get once the host has checked them. */
+/** Request fields that a sandboxed module does not get if they have a token of the server. */
 const ofTokens: ReadonlySet<string> = new Set(["authorization"]);
 
 export interface ForwarderOptions {
-  /** Whether tokens of the server are removed from the requests that they let in. */
+  /**
+   * Whether tokens of the server are removed from requests. A client may send one with a request
+   * that needs none, and the module could use it.
+   */
   readonly withholdsTokens: boolean;
   /** Called with the reason when the worker sends what no correct worker sends. */
   malformed(reason: string): void;
@@ -156,7 +160,8 @@ export class Forwarder {
 
   /** Returns the names of the request fields that the module does not get. */
   #withheld({ request }: Exchange): ReadonlySet<string> | undefined {
-    return this.#options.withholdsTokens && request.token !== undefined ? ofTokens : undefined;
+    if (!this.#options.withholdsTokens) return undefined;
+    return request.token !== undefined || presentsToken(request.header("authorization")) ? ofTokens : undefined;
   }
 
   /**

@@ -8,7 +8,7 @@ import { Deadline } from "../module/deadline.ts";
 import { installHooks } from "../module/fresh_import.ts";
 import { Instance } from "../module/instance.ts";
 import { Items } from "../module/items.ts";
-import { Channel, type MessageEndpoint } from "../relay/channel.ts";
+import { Channel, type Handlers, type MessageEndpoint } from "../relay/channel.ts";
 import { serializeError } from "../relay/errors.ts";
 import { ScopeKinds } from "../tokens/index.ts";
 import type { HttpProvider, NamedTokenScopes, OwnedItem, TokenScopeItem } from "../types.ts";
@@ -37,12 +37,14 @@ export interface ProgramOptions {
   readonly kind: RunnerKind;
   /** The channel's end of this program. */
   readonly host: MessageEndpoint;
+  /** Further functions that the host may call. */
+  readonly handlers?: Handlers;
   /** Makes a server listen for requests. Without it the host names a path. */
   readonly listen?: (server: Server) => Promise<void>;
 }
 
 /** Returns the channel to the host. */
-export function runInstance(options: ProgramOptions): Pick<Channel, "call"> {
+export function runInstance(options: ProgramOptions): Pick<Channel, "call" | "notify"> {
   installHooks();
   keepTickShape();
   const program = new InstanceProgram(options);
@@ -68,12 +70,13 @@ class InstanceProgram {
   #code: ModuleCode | undefined;
   #made: Instance | undefined;
 
-  constructor({ source, loadTimeout, kind, host, listen }: ProgramOptions) {
+  constructor({ source, loadTimeout, kind, host, handlers = {}, listen }: ProgramOptions) {
     this.#source = source;
     this.#loadTimeout = loadTimeout;
     this.#kind = kind;
     this.#refuse = refusalIn(kind);
     this.#handlers = {
+      ...handlers,
       ping: () => process.memoryUsage().external,
       describe: () => this.#describe(),
       load: (task: WorkerTask) => this.#load(task),

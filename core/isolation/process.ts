@@ -17,6 +17,7 @@ import { reasonOf } from "../util/errors.ts";
 import { layerStates } from "./layer_states.ts";
 import type { SandboxStart, SourceFile } from "./messages.ts";
 import { Broker } from "./network/broker.ts";
+import { SandboxServers } from "./network/sandbox_servers.ts";
 import { makePolicy, nodeOptions } from "./policy.ts";
 import { ModuleRunner } from "./runner.ts";
 import { SandboxOutput } from "./sandbox_output.ts";
@@ -66,6 +67,7 @@ export class SandboxProcess extends ModuleRunner {
   readonly #maxMessage: number;
   readonly #reader: FrameDecoder;
   readonly #broker: Broker;
+  readonly #servers: SandboxServers;
   readonly #heap: number;
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
@@ -85,10 +87,21 @@ export class SandboxProcess extends ModuleRunner {
     this.#broker = new Broker({
       outside,
       grant: isolated.authority.network,
-      open: () => connect(connections),
+      open: () => connect({ path: connections, allowHalfOpen: true }),
       max: open_files,
     });
-    this.serve({ dial: (host: unknown, port: unknown) => this.#broker.dial(host, port) });
+    this.#servers = new SandboxServers({
+      module: source.name,
+      ports: deps.ports,
+      broker: this.#broker,
+      check: (port) => isolated.authority.use({ kind: "listen", item: String(port) }),
+      accepted: (server, ends) => this.channel.notify("accepted", server, ends),
+    });
+    this.serve({
+      dial: (host: unknown, port: unknown) => this.#broker.dial(host, port),
+      openPort: (address: unknown, port: unknown) => this.#servers.listen(address, port),
+      closePort: (id: unknown) => this.#servers.unlisten(id),
+    });
     this.#sandboxed = this.#launch(
       isolated,
       {
@@ -236,6 +249,7 @@ export class SandboxProcess extends ModuleRunner {
 
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
     this.isAlive = false;
+    this.#servers.close();
     this.#broker.close();
     // Its children may go on without it.
     this.#kill();

@@ -11,8 +11,9 @@ import type { MessageEndpoint } from "../relay/channel.ts";
 import { FrameDecoder, frameOf } from "../relay/frames.ts";
 import { runInstance } from "./instance_program.ts";
 import type { SandboxStart } from "./messages.ts";
-import type { Dialed } from "./network/broker.ts";
-import { replaceNetwork } from "./network/replace_network.ts";
+import type { CarriedEnds } from "./network/broker.ts";
+import { type ReplacedNetwork, replaceNetwork } from "./network/replace_network.ts";
+import type { CarriedPort } from "./network/sandbox_servers.ts";
 import { refusalIn } from "./runner_kind.ts";
 
 const CHANNEL = 3;
@@ -71,6 +72,7 @@ const channel = runInstance({
   loadTimeout,
   kind: "sandbox",
   host,
+  handlers: { accepted: (server: number, ends: CarriedEnds) => network.accepted(server, ends) },
   listen: (server) => {
     // The module's own servers are refused from now on.
     Object.defineProperty(server, "listen", { value: listenNatively });
@@ -78,8 +80,14 @@ const channel = runInstance({
   },
 });
 const refuse = refusalIn("sandbox");
-const accept = replaceNetwork({
-  dial: (name, port) => channel.call("dial", name, port) as Promise<Dialed>,
-  refuse: (what) => refuse(what, `it can only connect to what modules.${source.name}.grant.connect names`),
+const network: ReplacedNetwork = replaceNetwork({
+  dial: (name, port) => channel.call("dial", name, port) as Promise<CarriedEnds>,
+  listen: (address, port) => channel.call("openPort", address, port) as Promise<CarriedPort>,
+  unlisten: (id) => channel.notify("closePort", id),
+  refuse: (what) => {
+    const { name } = source;
+    const remedy = `it can only connect to what modules.${name}.grant.connect names, and listen on the TCP ports that modules.${name}.grant.listen names`;
+    return refuse(what, remedy);
+  },
 });
-connections.on("connection", accept);
+connections.on("connection", network.carried);

@@ -22,14 +22,17 @@ import type {
 } from "../types.ts";
 import type { WorkerTask } from "./messages.ts";
 import type { OutsideNetwork } from "./network/broker.ts";
+import type { ModulePorts } from "./network/module_ports.ts";
 import { readablePaths } from "./policy.ts";
 import { isNamedFor, isNeeded } from "./rules.ts";
 
 export interface IsolationDeps {
   readonly context: ModuleContext;
   readonly ledger: PermissionLedger;
-  /** Set in tests: sandboxed modules then report what Node.js refuses to them. */
+  /** Set in tests: answers connections in place of other hosts. */
   readonly outside?: OutsideNetwork | undefined;
+  /** The ports that sandboxed modules listen on. */
+  readonly ports: ModulePorts;
   hostsOf(name: string): readonly string[];
   /** Returns the seconds in which the requests of a leaving module have to end. */
   grace(): number;

@@ -92,9 +92,9 @@ export const permissionKinds: Readonly<Record<PermissionKind, KindEntry>> = {
   },
   listen: {
     form: "ports",
-    help: "Ports that it may listen on.",
+    help: "TCP ports that it may listen on, at any address of the machine.",
     example: [8080],
-    isDecidedByHost: false,
+    isDecidedByHost: true,
     fault: (item) => (item === "0" ? "it must be a port from 1 to 65535" : undefined),
     may: (item) => `listen on port ${item}`,
   },

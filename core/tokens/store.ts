@@ -278,6 +278,12 @@ export class TokenStore implements Tokens {
   }
 }
 
+/** Whether an Authorization header has a text that is meant as a token of a server. */
+export function presentsToken(header: string | undefined): boolean {
+  const secret = presented(header, true);
+  return secret !== undefined && isMeantAsToken(secret);
+}
+
 /** Returns the secret in an Authorization header. */
 function presented(header: string | undefined, withBasic: boolean): string | undefined {
   if (header === undefined) return undefined;

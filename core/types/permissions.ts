@@ -1,8 +1,8 @@
 /** Permissions of modules, as modules declare them and as operators grant them. */
 
 /**
- * The kinds of permissions. `read`, `write`, `listen`, `run` and `addons` are enforced by the
- * sandbox of the module's process; `connect`, `env`, `options` and `call` are decided by the host.
+ * The kinds of permissions. `read`, `write`, `run` and `addons` are enforced by the sandbox of the
+ * module's process; `connect`, `listen`, `env`, `options` and `call` are decided by the host.
  */
 export type PermissionKind = "read" | "write" | "connect" | "env" | "options" | "call" | "listen" | "run" | "addons";
 
@@ -26,7 +26,7 @@ export interface ModulePermissions {
    * true for all of them.
    */
   readonly call?: Readonly<Record<string, true | readonly string[]>>;
-  /** Ports that it may listen on. */
+  /** TCP ports that it may listen on, at any address of the machine. */
   readonly listen?: readonly number[];
   /** Programs that it may run, absolute or relative to its own folder. */
   readonly run?: readonly string[];

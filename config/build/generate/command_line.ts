@@ -73,5 +73,7 @@ example, and [\`modhost/cli\`](command-api.md) the types.
 modhost finds the commands of the modules that its configuration names, and of those in the folders of \`plugin_paths\`. Commands
 of modhost itself come first, then those of bundled modules, then files and folders to serve, then commands of other modules.
 
-If the file of a command fails, or its name is in use, \`modhost --help\` prints a line on standard error, and \`modhost doctor\`
-lists it. The file is imported only when its command is called, or when all commands are listed.`;
+A command runs with your rights. \`modhost --help\` lists the commands of modules that are not bundled by their names alone, and
+runs none of their code. The file of a command is imported when the command is called, for its own \`--help\`, for the script of
+\`modhost completion\`, and for \`modhost doctor\`, which also reports a file that fails or whose name is in use. Commands and checks
+of [sandboxed modules](../guides/sandbox.md) are never run.`;

@@ -1,4 +1,7 @@
-/** The host's side of the network of a sandboxed module: checks, resolves and connects for it. */
+/**
+ * The host's side of the network of a sandboxed module: checks, resolves and connects for it, and
+ * carries the connections.
+ */
 import { lookup as systemLookup } from "node:dns";
 import { connect, isIP, type LookupFunction, type Socket } from "node:net";
 import { joinConnections } from "../../relay/tunnel.ts";
@@ -17,8 +20,8 @@ export interface NetworkGrant {
   refusal(host: string, port: number): Error;
 }
 
-/** The two ends of a connection, as the module sees them. */
-export interface Dialed {
+/** The two ends of a connection, as the module sees them, and the number of the connection. */
+export interface CarriedEnds {
   readonly id: number;
   readonly localAddress: string | undefined;
   readonly localPort: number | undefined;
@@ -54,6 +57,7 @@ export class Broker {
   readonly #options: BrokerOptions;
   readonly #open = new Set<Socket>();
   #dials = 0;
+  #ids = 0;
   #pending = 0;
 
   constructor(options: BrokerOptions) {
@@ -75,29 +79,40 @@ export class Broker {
    * with the id and a line feed.
    * @throws what the grant gives as refusal, and errors of the network with their codes
    */
-  async dial(host: unknown, port: unknown): Promise<Dialed> {
+  async dial(host: unknown, port: unknown): Promise<CarriedEnds> {
     if (typeof host !== "string" || host.length === 0 || host.length > 255)
       throw new TypeError("A host is a name of up to 255 characters");
     if (!Number.isInteger(port) || (port as number) < 1 || (port as number) > 65_535)
       throw new TypeError("A port is a number from 1 to 65535");
-    const id = ++this.#dials;
+    this.#dials += 1;
     // A trailing dot names the same host.
     const name = host.toLowerCase().replace(/\.$/, "");
     if (!this.#options.grant.allows(name, port as number)) throw this.#options.grant.refusal(name, port as number);
-    if (this.#pending + this.#open.size >= this.#options.max) {
+    if (this.#isFull) {
       const message = `The module has ${this.#options.max} connections, which is its limit`;
       throw Object.assign(new Error(message), { code: "EMFILE" });
     }
     this.#pending += 1;
     try {
-      const outside =
-        this.#options.outside?.connect(name, port as number) ?? (await this.#connect(name, port as number));
-      this.#join(id, outside);
-      const { localAddress, localPort, remoteAddress, remotePort } = outside;
-      return { id, localAddress, localPort, remoteAddress, remotePort };
+      const outside = this.#options.outside?.connect(name, port as number);
+      return this.#join(outside ?? (await this.#connect(name, port as number)));
     } finally {
       this.#pending -= 1;
     }
+  }
+
+  /**
+   * Joins a connection that a port of the module has accepted with a new one to the sandbox.
+   * Returns undefined, and closes it, if the module has as many connections as it may have.
+   */
+  accept(outside: Socket): CarriedEnds | undefined {
+    if (!this.#isFull) return this.#join(outside);
+    outside.destroy();
+    return undefined;
+  }
+
+  get #isFull(): boolean {
+    return this.#pending + this.#open.size >= this.#options.max;
   }
 
   /** Ends all connections of the module. */
@@ -144,11 +159,14 @@ export class Broker {
     };
   }
 
-  #join(id: number, outside: Socket): void {
+  #join(outside: Socket): CarriedEnds {
+    const id = ++this.#ids;
+    const { localAddress, localPort, remoteAddress, remotePort } = outside;
     const inside = this.#options.open();
     this.#open.add(outside);
     outside.once("close", () => this.#open.delete(outside));
     inside.write(`${id}\n`);
     joinConnections(inside, outside);
+    return { id, localAddress, localPort, remoteAddress, remotePort };
   }
 }

@@ -1,32 +1,34 @@
 /** A socket of `node:net` within a sandbox, whose bytes are carried by the host. */
 import type { Socket } from "node:net";
-import type { Dialed } from "./broker.ts";
+import type { CarriedEnds } from "./broker.ts";
 
 type Done = (error?: Error | null) => void;
 type Piece = { readonly chunk: Uint8Array | string; readonly encoding: BufferEncoding };
 
 /** A connection of the host's to this sandbox, and the ends of what it is joined with. */
-export interface Carrier extends Dialed {
+export interface Carrier extends CarriedEnds {
   readonly inner: Socket;
 }
 
 /**
  * Makes a socket that is not connected read and write the connection that `dial` resolves to. It
- * emits the events that a socket of the system emits.
+ * emits the events that a socket of the system emits. `connected` is called before them.
  */
-export function carry(socket: Socket, dial: () => Promise<Carrier>): void {
-  new CarriedSocket(socket).connect(dial());
+export function carry(socket: Socket, dial: () => Promise<Carrier>, connected?: () => void): void {
+  new CarriedSocket(socket, connected).connect(dial());
 }
 
 class CarriedSocket {
   readonly #socket: Socket;
+  readonly #reportConnected: () => void;
   /** The host's connection to this sandbox. */
   #inner: Socket | undefined;
   #bytesRead = 0;
   readonly #waiting: { readonly use: (inner: Socket) => void; readonly failed: Done }[] = [];
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, connected: () => void = () => undefined) {
     this.#socket = socket;
+    this.#reportConnected = connected;
     define(socket, { connecting: true, ...this.#streamHooks(), ...this.#methods() });
     defineGetters(socket, {
       pending: () => socket.connecting,
@@ -126,6 +128,7 @@ class CarriedSocket {
     });
     inner.pause();
     for (const { use } of this.#waiting.splice(0)) use(inner);
+    this.#reportConnected();
     socket.emit("connect");
     socket.emit("ready");
     socket.read(0);

@@ -1,27 +1,35 @@
 /**
- * Makes everything in a sandbox that opens connections ask the host for them: `node:net`,
+ * Makes everything in a sandbox that opens connections or listens ask the host for it: `node:net`,
  * `node:tls`, `node:http`, `node:http2`, `fetch`, and packages that use those.
  */
 import dgram from "node:dgram";
 import dns from "node:dns";
 import { syncBuiltinESMExports } from "node:module";
-import net, { type NetConnectOpts, Socket } from "node:net";
+import { type NetConnectOpts, Socket } from "node:net";
 import tls, { TLSSocket } from "node:tls";
-import type { Dialed } from "./broker.ts";
+import type { CarriedEnds } from "./broker.ts";
+import { type CarriedServersDeps, replaceServers } from "./carried_server.ts";
 import { carry } from "./carried_socket.ts";
 
 /** Bytes of the line with which a connection of the host begins. */
 const MAX_LINE = 20;
 
-export interface ReplacedNetworkDeps {
+export interface ReplacedNetworkDeps extends Pick<CarriedServersDeps, "listen" | "unlisten"> {
   /** Asks the host for a connection. */
-  dial(host: string, port: number): Promise<Dialed>;
+  dial(host: string, port: number): Promise<CarriedEnds>;
   /** Returns the error for something that no host or address can be granted for. */
   refuse(what: string): Error;
 }
 
-/** Returns a function for each connection that the host opens to this sandbox. */
-export function replaceNetwork({ dial, refuse }: ReplacedNetworkDeps): (inner: Socket) => void {
+/** The functions that the host's messages and connections go to. */
+export interface ReplacedNetwork {
+  /** Must be called with each connection that the host opens to this sandbox. */
+  carried(inner: Socket): void;
+  /** Must be called for each connection that a server of this sandbox gets. */
+  accepted(server: number, ends: CarriedEnds): void;
+}
+
+export function replaceNetwork({ dial, refuse, listen, unlisten }: ReplacedNetworkDeps): ReplacedNetwork {
   /** Connections and replies may arrive in either order. */
   const waiting = new Map<number, PromiseWithResolvers<Socket>>();
   const slot = (id: number) => {
@@ -32,11 +40,14 @@ export function replaceNetwork({ dial, refuse }: ReplacedNetworkDeps): (inner: S
     }
     return found;
   };
+  const connection = async (id: number) => {
+    const inner = await slot(id).promise;
+    waiting.delete(id);
+    return inner;
+  };
   const open = async (host: string, port: number) => {
     const dialed = await dial(host, port);
-    const inner = await slot(dialed.id).promise;
-    waiting.delete(dialed.id);
-    return { ...dialed, inner };
+    return { ...dialed, inner: await connection(dialed.id) };
   };
 
   Socket.prototype.connect = function (this: Socket, ...values: unknown[]): Socket {
@@ -62,9 +73,10 @@ export function replaceNetwork({ dial, refuse }: ReplacedNetworkDeps): (inner: S
     return connectTls({ ...given, socket }, listener);
   }) as typeof tls.connect;
 
+  const accepted = replaceServers({ listen, unlisten, connection, refuse });
   refuseOthers(refuse);
   syncBuiltinESMExports();
-  return (inner) => readId(inner, (id) => slot(id).resolve(inner));
+  return { accepted, carried: (inner) => readId(inner, (id) => slot(id).resolve(inner)) };
 }
 
 /** Refuses what would fail in the kernel with an error that explains nothing. */
@@ -88,9 +100,6 @@ function refuseOthers(refuse: ReplacedNetworkDeps["refuse"]): void {
   }
   dgram.createSocket = () => {
     throw refuse("use UDP");
-  };
-  net.Server.prototype.listen = () => {
-    throw refuse("listen on a port or socket");
   };
 }
 

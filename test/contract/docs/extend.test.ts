@@ -58,7 +58,7 @@ describe("the module of the guide", () => {
   test("contributes a command, which is in --help and in the completion script of a shell", async () => {
     assert.deepEqual(await run("visits"), { code: 0, stdout: "APP   VISITS\nshop  2\n", stderr: "" });
     const { stdout, stderr } = await run("--help");
-    assert.match(stdout, /^ {2}visits +Show how many pages each app has shown$/m);
+    assert.match(stdout, /^ {2}visits +A command of the module visits: /m);
     assert.equal(stderr, "");
     assert.match((await run("completion", "bash")).stdout, /--reset/);
     const wrong = await run("visits", "--app", "shop");

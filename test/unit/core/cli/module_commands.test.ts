@@ -1,6 +1,6 @@
 /** Commands and checks of modules that are not bundled. */
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { folderOf } from "#test/unit/core/module/support.ts";
@@ -92,7 +92,10 @@ describe("the command of a module that is not bundled", () => {
       "plugins/mod_greet/index.js": module,
       "plugins/mod_greet/cli/greet.js": greeting("greet", "Hello"),
     });
-    assert.match((await run(folder, "--help")).stdout, /^ {2}greet \[NAME\] +Print a greeting$/m);
+    assert.match(
+      (await run(folder, "--help")).stdout,
+      /^ {2}greet +A command of the module greet: modhost greet --help explains it$/m,
+    );
     assert.match((await run(folder, "greet", "--help")).stdout, /^ +--loud +In capitals$/m);
     assert.match((await run(folder, "completion", "bash")).stdout, /\['\.greet'\]='--loud /);
     assert.match((await run(folder, "gret")).stderr, /no command or file gret: did you mean greet\?/);
@@ -130,11 +133,11 @@ describe("an invalid command file", () => {
     "plugins/mod_b/cli/greet.js": greeting("greet", "Second"),
   };
 
-  test("adds a line to --help that names the file and the remedy, and breaks nothing else", async (t) => {
+  test("adds a line to the output of completion that names the file and the remedy, and breaks nothing else", async (t) => {
     const folder = await project(t, wrong);
-    const { code, stdout, stderr } = await run(folder, "--help");
+    const { code, stdout, stderr } = await run(folder, "completion", "bash");
     assert.equal(code, 0);
-    assert.match(stdout, /^ {2}greet \[NAME\] /m);
+    assert.match(stdout, /\['\.greet'\]=/);
     const lines = stderr.replaceAll(`${folder}/plugins/`, "").trimEnd().split("\n").sort();
     for (const line of lines) assert.match(line, /: correct or rename the file, or disable the module$/);
     const texts = lines.map((line) => line.replace(/: correct or.*$/, ""));
@@ -142,13 +145,23 @@ describe("an invalid command file", () => {
       texts.shift() ?? "",
       /^modhost: mod_a\/cli\/broken\.js of the module a contributes nothing: Cannot find /,
     );
-    assert.deepEqual(texts, [
+    const [check, empty, named, status, greet] = [
       "modhost: mod_a/cli/check.js of the module a contributes nothing: modhost itself has a command check already",
       "modhost: mod_a/cli/empty.js of the module a contributes nothing: it exports no `command` with `help` and `run`",
       "modhost: mod_a/cli/named.js of the module a contributes nothing: its command has the name other, and the file has named",
       "modhost: mod_a/cli/status.js of the module a contributes nothing: the module http_admin has a command status already",
       "modhost: mod_b/cli/greet.js of the module b contributes nothing: the module a has a command greet already",
-    ]);
+    ] as const;
+    assert.deepEqual(texts, [check, empty, named, status, greet]);
+    // Help imports none of the files, so it knows only of the names.
+    const help = await run(folder, "--help");
+    assert.equal(help.code, 0);
+    assert.match(help.stdout, /^ {2}greet +A command of the module a: /m);
+    const found = help.stderr.replaceAll(`${folder}/plugins/`, "").trimEnd().split("\n").sort();
+    assert.deepEqual(
+      found.map((line) => line.replace(/: correct or.*$/, "")),
+      [check, status, greet],
+    );
   });
 
   test("fails with the same sentence when its command is called, and replaces no command of modhost and bundled modules", async (t) => {
@@ -172,6 +185,55 @@ describe("an invalid command file", () => {
       findings.map(({ level }) => level),
       Array.from({ length: 6 }, () => "problem"),
     );
+  });
+});
+
+describe("code of a module that is not bundled", () => {
+  /** Files that leave a mark next to themselves when they are evaluated. */
+  const marking = (text: string) => `
+    import { appendFileSync } from "node:fs";
+    appendFileSync(new URL("../../../marks", import.meta.url), import.meta.url + "\\n");
+    ${text}
+  `;
+  const files = {
+    "plugins/mod_shop/cli/stock.js": marking(greeting("stock", "In stock:")),
+    "plugins/mod_shop/cli/doctor.js": marking("export const checks = [];"),
+  };
+  const marks = async (folder: string) => {
+    const text = await readFile(join(folder, "marks"), "utf8").catch(() => "");
+    return text.split("\n").flatMap((line) => (line === "" ? [] : [line.replace(/^.*\//, "")]));
+  };
+  const shop = { ...files, "plugins/mod_shop/index.js": marking(module).replace("../../../", "../../") };
+
+  test("does not run when somebody asks for help", async (t) => {
+    const folder = await project(t, shop);
+    for (const words of [["--help"], ["help"], ["-h", "--color"], ["nothing"]]) await run(folder, ...words);
+    assert.match((await run(folder, "--help")).stdout, /^ {2}stock /m);
+    assert.deepEqual(await marks(folder), []);
+    // The marks are left where the file is evaluated.
+    assert.equal((await run(folder, "stock", "shoes")).stdout, "In stock: shoes\n");
+    assert.deepEqual(await marks(folder), ["stock.js"]);
+  });
+
+  test("does not run for any command if the module is sandboxed, and its own commands are refused with the reason", async (t) => {
+    const config = { plugin_paths: ["./plugins"], modules: { shop: { run: "sandboxed" } } };
+    const folder = await project(t, shop, config);
+    assert.doesNotMatch((await run(folder, "--help")).stdout, /stock/);
+    for (const words of [["completion", "bash"], ["doctor"], ["nothing"], ["check"]]) await run(folder, ...words);
+    const refusal =
+      "modhost: The command stock belongs to the module shop, which is sandboxed, and commands run with your rights: to allow it, set modules.shop.run to trusted\n";
+    for (const words of [["stock"], ["stock", "--help"], ["help", "stock"]]) {
+      assert.deepEqual(await run(folder, ...words), { code: 1, stdout: "", stderr: refusal });
+    }
+    assert.deepEqual(await marks(folder), []);
+  });
+
+  test("does not run for help if the configuration names the sandboxed module by its path", async (t) => {
+    const own = { "plugins/own/index.js": module, "plugins/own/cli/stock.js": files["plugins/mod_shop/cli/stock.js"] };
+    const config = { modules_enabled: ["./plugins/own"], modules: { own: { run: "sandboxed" } } };
+    const folder = await project(t, own, config);
+    assert.match((await run(folder, "stock")).stderr, /belongs to the module own, which is sandboxed/);
+    assert.deepEqual(await marks(folder), []);
   });
 });
 

@@ -10,8 +10,11 @@ import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { Broker } from "#core/isolation/network/broker.ts";
+import { ModulePorts } from "#core/isolation/network/module_ports.ts";
+import { SandboxServers } from "#core/isolation/network/sandbox_servers.ts";
 import { Channel } from "#core/relay/channel.ts";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
+import { freePort } from "#test/support/free_port.ts";
 
 /** The modules that a function in the sandbox gets. */
 interface Modules {
@@ -31,6 +34,7 @@ let folder: string;
 let worker: Worker;
 let channel: Channel;
 let broker: Broker;
+let servers: SandboxServers;
 let echo: Server;
 let web: HttpServer;
 let secure: Http2SecureServer;
@@ -40,6 +44,8 @@ const granted = new Set<string>();
 /** The addresses of names. */
 const names = new Map<string, readonly string[]>();
 const refused: string[] = [];
+/** Ports that may be listened on. */
+const ports = new Set<number>();
 
 const portOf = (server: { address(): unknown }) => (server.address() as AddressInfo).port;
 const lookup = ((name: string, _options: object, callback: (...result: unknown[]) => void) => {
@@ -94,12 +100,27 @@ before(async () => {
   });
   channel = new Channel(
     { postMessage: (message) => worker.postMessage(message), on: (event, listener) => worker.on(event, listener) },
-    { dial: (host: string, port: number) => broker.dial(host, port), listening: () => listening.resolve() },
+    {
+      dial: (host: string, port: number) => broker.dial(host, port),
+      openPort: (address: unknown, port: unknown) => servers.listen(address, port),
+      closePort: (id: unknown) => servers.unlisten(id),
+      listening: () => listening.resolve(),
+    },
   );
+  servers = new SandboxServers({
+    module: "shop",
+    ports: new ModulePorts(),
+    broker,
+    check: (port) => {
+      if (!ports.has(port)) throw Object.assign(new Error("not granted"), { code: "PERMISSION_DENIED" });
+    },
+    accepted: (server, ends) => channel.notify("accepted", server, ends),
+  });
   await listening.promise;
 });
 
 after(async () => {
+  servers.close();
   broker.close();
   await worker.terminate();
   for (const server of [echo, web, secure]) server.close();
@@ -333,7 +354,7 @@ test("a socket times out, can be destroyed before it is connected, and ends when
   assert.deepEqual(await inside(() => (globalThis as { closing?: unknown }).closing), [false]);
 });
 
-test("UDP, sockets of the system, servers and lookups of names are refused with an error that names them", async () => {
+test("UDP, sockets of the system, ports that it chooses and lookups of names are refused with an error that names them", async () => {
   const seen = await inside(async ({ net, dgram, dns, events }) => {
     const codes: unknown[] = [];
     const codeOf = (run: () => unknown) => {
@@ -346,6 +367,10 @@ test("UDP, sockets of the system, servers and lookups of names are refused with 
     };
     codeOf(() => dgram.createSocket("udp4"));
     codeOf(() => net.createServer().listen(0));
+    codeOf(() => net.createServer().listen());
+    codeOf(() => net.createServer().listen({ fd: 3 }));
+    codeOf(() => net.createServer().listen("/tmp/some.sock"));
+    codeOf(() => net.createServer().listen({ path: "/tmp/some.sock" }));
     const [error] = (await events.once(net.connect("/tmp/some.sock"), "error").catch((cause) => [cause])) as [
       { code: string },
     ];
@@ -360,7 +385,7 @@ test("UDP, sockets of the system, servers and lookups of names are refused with 
     );
     return codes;
   });
-  assert.deepEqual(seen, Array(7).fill("PERMISSION_DENIED"));
+  assert.deepEqual(seen, Array(11).fill("PERMISSION_DENIED"));
 });
 
 test("connections have a limit", async () => {
@@ -387,4 +412,197 @@ test("a dial that is malformed is refused", async () => {
   ]) {
     await assert.rejects(broker.dial(host, port), TypeError);
   }
+});
+
+/**
+ * Returns the code of the error with which a connection to a port fails; undefined if it is open.
+ */
+async function faultAt(port: number): Promise<string | undefined> {
+  const socket = connect(port, "127.0.0.1");
+  try {
+    await once(socket, "connect");
+    return undefined;
+  } catch (error) {
+    return (error as { code: string }).code;
+  } finally {
+    socket.destroy();
+  }
+}
+
+test("a server of node:http listens at the loopback address, serves clients, and closes its port", async () => {
+  const port = await freePort();
+  ports.add(port);
+  const address = await inside(async ({ http, events }, at: never) => {
+    const server = http.createServer(async (request, response) => {
+      let text = "";
+      for await (const piece of request) text += piece;
+      response.end(`${request.method} ${text} ${request.socket.remoteAddress} ${request.socket.localPort}`);
+    });
+    (globalThis as { server?: unknown }).server = server;
+    await events.once(server.listen(at), "listening");
+    return [server.listening, server.address()];
+  }, port);
+  assert.deepEqual(address, [true, { address: "127.0.0.1", family: "IPv4", port }]);
+  for (const body of ["one", "two"]) {
+    const response = await fetch(`http://127.0.0.1:${port}/`, { method: "POST", body });
+    assert.equal(await response.text(), `POST ${body} 127.0.0.1 ${port}`);
+  }
+  const closed = await inside(async () => {
+    const { server } = globalThis as unknown as { server: HttpServer };
+    await server[Symbol.asyncDispose]();
+    return [server.listening, server.address()];
+  });
+  assert.deepEqual(closed, [false, null]);
+  assert.equal(await faultAt(port), "ECONNREFUSED");
+});
+
+test("servers of node:https and node:http2 speak TLS within the sandbox", async () => {
+  const { key, certificate } = await makeSelfSigned(["api.example"]);
+  const port = await freePort();
+  ports.add(port);
+  await inside(
+    async ({ http2, events }, at: never, pair: never) => {
+      const server = http2.createSecureServer({ ...(pair as object), allowHTTP1: true }, (request, response) => {
+        response.end(`secure ${request.httpVersion}`);
+      });
+      (globalThis as { secure?: unknown }).secure = server;
+      await events.once(server.listen({ port: at, host: "localhost" }), "listening");
+    },
+    port,
+    { key, cert: certificate },
+  );
+  const { Agent, request } = await import("undici");
+  for (const [allowH2, version] of [
+    [true, "2.0"],
+    [false, "1.1"],
+  ] as const) {
+    const dispatcher = new Agent({ allowH2, connect: { ca: certificate, servername: "api.example" } });
+    const { body } = await request(`https://127.0.0.1:${port}/`, { dispatcher });
+    assert.equal(await body.text(), `secure ${version}`);
+    await dispatcher.close();
+  }
+  await inside(() => void (globalThis as unknown as { secure: Http2SecureServer }).secure.close());
+});
+
+test("a server keeps its connections after its port is closed, counts them, and listens again", async () => {
+  const port = await freePort();
+  ports.add(port);
+  const listenAgain = () =>
+    inside(async ({ net, events }, at: never) => {
+      const known = globalThis as unknown as { echo?: Server; closed?: boolean };
+      known.echo ??= net.createServer({ allowHalfOpen: true }, (socket) => void socket.pipe(socket));
+      known.echo.maxConnections = 1;
+      known.closed = false;
+      known.echo.once("close", () => {
+        known.closed = true;
+      });
+      await events.once(known.echo.listen(at, "127.0.0.1"), "listening");
+    }, port);
+  await listenAgain();
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+  socket.write("first");
+  assert.equal(String((await once(socket, "data"))[0]), "first");
+  const second = connect(port, "127.0.0.1").on("error", () => undefined);
+  await once(second, "close");
+  const counted = await inside(async () => {
+    const { echo: server } = globalThis as unknown as { echo: Server };
+    const count = await new Promise((resolve) => server.getConnections((_error, found) => resolve(found)));
+    server.close();
+    return [count, server.listening];
+  });
+  assert.deepEqual(counted, [1, false]);
+  assert.equal(await faultAt(port), "ECONNREFUSED");
+  const isClosed = () => inside(() => (globalThis as unknown as { closed: boolean }).closed);
+  assert.equal(await isClosed(), false);
+  socket.end("last");
+  assert.equal(String((await once(socket, "data"))[0]), "last");
+  await once(socket, "close");
+  while (!(await isClosed())) await new Promise(setImmediate);
+  await listenAgain();
+  assert.equal(await faultAt(port), undefined);
+  await inside(() => void (globalThis as unknown as { echo: Server }).echo.close());
+});
+
+test("a port that is not granted, is taken, or is listened on twice fails with the code of the reason", async () => {
+  const port = await freePort();
+  const taken = portOf(echo);
+  ports.add(taken);
+  const failed = (at: number, address: string | undefined) =>
+    inside(
+      ({ net, events }, ...[number, host]: never[]) =>
+        events
+          .once(net.createServer().listen({ port: number, host }), "listening")
+          .catch((error: { code: string }) => error.code),
+      at,
+      address,
+    );
+  assert.equal(await failed(port, undefined), "PERMISSION_DENIED");
+  assert.equal(await failed(taken, "127.0.0.1"), "EADDRINUSE");
+  assert.equal(await failed(taken, "192.0.2.1"), "EADDRNOTAVAIL");
+  ports.add(port);
+  const twice = await inside(async ({ net, events }, at: never) => {
+    const server = net.createServer();
+    await events.once(server.listen(at), "listening");
+    try {
+      server.listen(at);
+      return "listens twice";
+    } catch (error) {
+      return (error as { code: string }).code;
+    } finally {
+      server.close();
+      await events.once(server, "close");
+    }
+  }, port);
+  assert.equal(twice, "ERR_SERVER_ALREADY_LISTEN");
+});
+
+test("requests to listen that are malformed are refused, and servers have a limit", async () => {
+  for (const [address, port] of [
+    ["api.example", 80],
+    ["", 80],
+    [1, 80],
+    [{}, 80],
+    [undefined, 0],
+    [undefined, 65_536],
+    [undefined, "80"],
+    [undefined, 8080.5],
+  ]) {
+    await assert.rejects(servers.listen(address, port), TypeError);
+  }
+  const port = await freePort();
+  ports.add(port);
+  const open = await Promise.all(
+    Array.from({ length: 64 }, (_, at) => servers.listen(`127.0.0.${at + 1}`, port).then(({ id }) => id)),
+  );
+  await assert.rejects(servers.listen("127.0.0.65", port), { code: "EMFILE" });
+  for (const id of open) await servers.unlisten(id);
+  await servers.unlisten("none");
+});
+
+test("the newest of several processes of a module gets the connections of their port", async () => {
+  const modulePorts = new ModulePorts();
+  const port = await freePort();
+  const seen: string[] = [];
+  const open = (module: string, name: string) =>
+    modulePorts.open(module, "127.0.0.1", port, (socket) => {
+      seen.push(name);
+      socket.destroy();
+    });
+  const connectOnce = async () => {
+    const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+    await once(socket, "close");
+  };
+  const first = await open("shop", "first");
+  const [second, third] = await Promise.all([open("shop", "second"), open("shop", "third")]);
+  await assert.rejects(open("other", "other"), { code: "EADDRINUSE" });
+  await connectOnce();
+  third.release();
+  await connectOnce();
+  first.release();
+  await connectOnce();
+  second.release();
+  assert.deepEqual(seen, ["third", "second", "second"]);
+  assert.equal(await faultAt(port), "ECONNREFUSED");
+  const next = await open("other", "other");
+  next.release();
 });

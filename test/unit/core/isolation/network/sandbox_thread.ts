@@ -12,6 +12,7 @@ const port = parentPort;
 const channel = new Channel(
   { postMessage: (message) => port.postMessage(message), on: (event, listener) => port.on(event, listener) },
   {
+    accepted: (id: number, ends: never) => network.accepted(id, ends),
     run: async (text: string, values: readonly unknown[]) => {
       const modules = {
         net: await import("node:net"),
@@ -34,8 +35,10 @@ const { path, ca } = workerData as { path: string; ca: string };
 (globalThis as { ca?: string }).ca = ca;
 const server = createServer({ allowHalfOpen: true, pauseOnConnect: true });
 server.listen(path, () => channel.notify("listening"));
-const accept = replaceNetwork({
+const network = replaceNetwork({
   dial: (host, at) => channel.call("dial", host, at) as never,
+  listen: (address, at) => channel.call("openPort", address, at) as never,
+  unlisten: (id) => channel.notify("closePort", id),
   refuse: (what) => Object.assign(new Error(`it may not ${what}`), { code: "PERMISSION_DENIED" }),
 });
-server.on("connection", accept);
+server.on("connection", network.carried);
