@@ -1,8 +1,9 @@
 /** How the modules under test run, what they are granted, and what they have used of it. */
 import type { HostOptions } from "../host.ts";
-import { isPath, moduleName } from "../module/locate.ts";
+import { isPath } from "../module/locate.ts";
 import { PermissionLedger } from "../permissions/index.ts";
 import type { ModulePermissions, ModuleRun, ModuleState } from "../types.ts";
+import { moduleName } from "../util/module_name.ts";
 import { type OutsideHost, OutsideHosts, type OutsideResponse } from "./outside.ts";
 import {
   assertPermissions,
