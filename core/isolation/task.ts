@@ -7,10 +7,11 @@ import type { ModuleContext } from "../module/module_context.ts";
 import type { ModuleRights } from "../module/rights.ts";
 import {
   type Authority,
+  DATA,
   grantedVariables,
   isWithin,
+  optionsOfModules,
   type PermissionLedger,
-  permissionKinds,
   realPath,
 } from "../permissions/index.ts";
 import type {
@@ -45,14 +46,11 @@ export function heapOf({ context }: IsolationDeps): number {
   return Number(context.config.value("isolated_heap"));
 }
 
-/** The rights of an isolated or sandboxed module, and their judge. */
+/** The rights of an isolated or sandboxed module, and what decides about their use. */
 export interface IsolatedRights {
   readonly rights: ModuleRights;
   readonly authority: Authority;
 }
-
-/** Options of the whole server that contain those of all modules. */
-const wholeServer: ReadonlySet<string> = new Set(["hosts", "modules"]);
 
 /** Options that `module.http_url` needs, in addition to `http_external_url` and `http_paths`. */
 const urlOptions: ReadonlySet<string> = new Set(["http_default_host"]);
@@ -88,7 +86,7 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
  * So are the folders above them, because Node.js itself looks at those to find files.
  */
 export function countReported({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
-  if (rights.run !== "sandboxed" || !Object.hasOwn(permissionKinds, kind)) return;
+  if (rights.run !== "sandboxed") return;
   const isGranted = authority.allows({ kind, item });
   const path = realPath(item);
   const isOwn =
@@ -112,7 +110,7 @@ export function taskOf(
   const all = config.declarations();
   const isRestricted = isolated.rights.run === "sandboxed";
   const isHanded = (option: string) => {
-    if (wholeServer.has(option)) return false;
+    if (optionsOfModules.has(option)) return false;
     if (Object.hasOwn(options, option) || isGranted(isolated, option)) return true;
     const declared = all.get(option);
     // Undeclared options may be secrets of modules that are not loaded.
@@ -153,7 +151,7 @@ function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): W
     options: [
       ...new Set([...declared.filter((name) => isGranted(isolated, name)), ...(settings.grant?.options ?? [])]),
     ],
-    hasData: isolated.authority.allows({ kind: "write", item: "data" }),
+    hasData: isolated.authority.allows({ kind: "write", item: DATA }),
     isAudited: settings.audit,
   };
 }

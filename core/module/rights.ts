@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { Config } from "../config/index.ts";
 import {
+  DATA,
   type GuardedPath,
   type ModuleSettings,
   type OwnFolders,
@@ -41,7 +42,7 @@ export function moduleSettings(config: Config, name: string): ModuleSettings {
 }
 
 /** Returns the folders that relative paths of a module's permissions start from. */
-export function ownFolders(config: Config, { name, root, directory }: ModuleSource): OwnFolders {
+function ownFolders(config: Config, { name, root, directory }: ModuleSource): OwnFolders {
   return { folder: root ?? directory, dataFolder: join(String(config.value("data_path")), DATA_FOLDERS, name) };
 }
 
@@ -151,7 +152,7 @@ export function grantedTo({ run, settings }: ModuleRights): ModulePermissions | 
  * can open it.
  */
 export function makeDataFolder({ folders, settings }: ModuleRights): string | undefined {
-  if (settings.grant?.write?.includes("data") !== true) return undefined;
+  if (settings.grant?.write?.includes(DATA) !== true) return undefined;
   makePrivateFolder(folders.dataFolder);
   return folders.dataFolder;
 }
