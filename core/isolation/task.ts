@@ -76,7 +76,7 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
   for (const item of new Set([...(grant?.env ?? []), ...(declared.env ?? [])])) {
     if (process.env[item] === undefined) continue;
     const permission = { kind: "env", item } as const;
-    authority.handedOver(permission, authority.allows(permission));
+    authority.count(permission, authority.allows(permission));
   }
 }
 
@@ -91,7 +91,7 @@ export function countReported({ rights, authority }: IsolatedRights, kind: Permi
   const path = realPath(item);
   const isOwn =
     kind === "read" && readablePaths(rights).some((readable) => isWithin(path, readable) || isWithin(readable, path));
-  if (isGranted ? rights.settings.audit : !isOwn) authority.handedOver({ kind, item }, isGranted);
+  if (isGranted ? rights.settings.audit : !isOwn) authority.count({ kind, item }, isGranted);
 }
 
 interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {

@@ -68,21 +68,20 @@ export class Authority {
       denied(this.#deps.module, { kind: "connect", item: hostPort(host, port) }),
   };
 
-  /** Counts a permission that the host handed over or left out before the code could use it. */
-  handedOver(permission: Permission, isGranted: boolean): void {
+  /** Counts a permission that the host has enforced already, or that the kernel enforces. */
+  count(permission: Permission, isGranted: boolean): void {
     const { ledger, module } = this.#deps;
     if (ledger.count(module, permission, isGranted)) this.#warn(permission);
   }
 
   #decide(permission: Permission, isAllowed: boolean): void {
-    const { ledger, module, isAudited } = this.#deps;
-    if (ledger.count(module, permission, isAllowed)) this.#warn(permission);
-    if (!isAllowed && !isAudited) throw denied(module, permission);
+    this.count(permission, isAllowed);
+    if (!isAllowed && !this.isAudited) throw denied(this.#deps.module, permission);
   }
 
   #warn(permission: Permission): void {
-    const { isAudited, module, warn } = this.#deps;
-    const what = isAudited ? "Without audit it would have been refused" : "It was refused";
+    const { module, warn } = this.#deps;
+    const what = this.isAudited ? "Without audit it would have been refused" : "It was refused";
     warn(`${what}: ${wordsOf(permission)}; ${grantText(module, permission)} grants it`);
   }
 }
