@@ -101,7 +101,14 @@ function specOf(rules: readonly FileRule[], more: Partial<LauncherSpec>): string
   const node = realpathSync(process.execPath);
   const parent = process.pid;
   const spec: LauncherSpec = {
-    ...{ node, args: [], env: [], rules, run: false, limits: {}, parent, isInNamespace: false },
+    node,
+    args: [],
+    env: [],
+    rules,
+    run: false,
+    limits: {},
+    parent,
+    isInNamespace: false,
     ...more,
   };
   return JSON.stringify(spec);
