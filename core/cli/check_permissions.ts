@@ -8,9 +8,8 @@ import type { ModuleState } from "../types.ts";
 /** Returns one sentence for each setting of a module that will not have the intended effect. */
 export function permissionWarnings(config: Config, states: readonly ModuleState[]): string[] {
   const modules = config.value("modules");
-  const byName = new Map(states.filter(({ run }) => run !== undefined).map((state) => [state.name, state]));
-  const all = new Set(states.map(({ name }) => name));
-  const idle = Object.keys((modules ?? {}) as object).filter((name) => !all.has(name));
+  const byName = new Map(states.map((state) => [state.name, state]));
+  const idle = Object.keys((modules ?? {}) as object).filter((name) => !byName.has(name));
   return [
     ...idle.map((name) => `modules.${name}: the module ${name} is not loaded`),
     ...[...byName.values()].flatMap((state) => warningsFor(state, settingsOf(modules, state.name), config)),

@@ -79,8 +79,8 @@ const styles: Readonly<Record<ModuleState["status"], Style>> = {
 
 function moduleLines(modules: readonly ModuleState[], { paint }: Shown): string[] {
   const hosts = modules.some(({ host }) => host !== "*");
-  const areRestricted = modules.some(({ run = "trusted" }) => run !== "trusted");
-  const rows = modules.map(({ name, host, status, note = "", run = "", is_audited }) => {
+  const areRestricted = modules.some(({ run }) => run !== "trusted");
+  const rows = modules.map(({ name, host, status, note = "", run, is_audited }) => {
     const where = is_audited === true ? paint("yellow", `${run}, audited`) : run;
     return [
       `  ${printable(name)}`,
