@@ -50,7 +50,7 @@ const MAX_CALLS = 1000;
 
 /**
  * Evaluates a module's file in a worker or in a sandbox. Resolves to code that runs each instance
- * of the module in a kind of its own.
+ * of the module in one of its own.
  * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED, SANDBOXED, SANDBOX_UNAVAILABLE,
  * PERMISSION_DENIED
  */

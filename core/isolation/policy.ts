@@ -1,9 +1,11 @@
 /** Makes the rules by which the kernel restricts the process of a sandboxed module. */
 import { chmodSync, chownSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type ModuleRights, makeDataFolder } from "../module/rights.ts";
-import { hasNamespaces, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
+import type { ModuleRights } from "../module/rights.ts";
+import { DATA } from "../permissions/index.ts";
+import { hasLayer, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
 import { packageFolder } from "../util/package.ts";
+import { makePrivateFolder } from "../util/private_folder.ts";
 import type { SourceFile } from "./messages.ts";
 
 /**
@@ -48,7 +50,7 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
   mkdirSync(temporary, { mode: 0o700 });
   const data = makeDataFolder(rights);
   const folders = data === undefined ? [] : [data];
-  const isWithin = namespaces !== "off" && hasNamespaces();
+  const isWithin = namespaces !== "off" && hasLayer("namespaces");
   // In namespaces the folders above are others, which every user may pass.
   const barriers = [
     ...[program, source.file].map((file) => ({ path: barrierTo(file), isAboveData: false })),
@@ -74,6 +76,16 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     ...(limits !== undefined && { rlimits: { openFiles: limits.open_files } }),
   };
   return { policy, barrier };
+}
+
+/**
+ * Creates the data folder of a module that may write there, and returns its path. Only its owner
+ * can open it.
+ */
+export function makeDataFolder({ folders, settings }: ModuleRights): string | undefined {
+  if (settings.grant?.write?.includes(DATA) !== true) return undefined;
+  makePrivateFolder(folders.dataFolder);
+  return folders.dataFolder;
 }
 
 /**

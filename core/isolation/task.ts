@@ -1,7 +1,6 @@
 /**
  * The data that an instance of an isolated module is made from: its options, and facts of the host.
  */
-import { isOwnVariable } from "../config/index.ts";
 import type { InstanceOwner } from "../module/code.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import type { ModuleRights } from "../module/rights.ts";
@@ -21,6 +20,7 @@ import type {
   OptionDeclarations,
   PermissionKind,
 } from "../types.ts";
+import { isOwnVariable } from "../util/own_variables.ts";
 import type { WorkerTask } from "./messages.ts";
 import type { OutsideNetwork } from "./network/broker.ts";
 import type { ModulePorts } from "./network/module_ports.ts";

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { Config } from "../config/index.ts";
 import {
-  DATA,
   type GuardedPath,
   type ModuleSettings,
   type OwnFolders,
@@ -18,7 +17,6 @@ import {
 } from "../permissions/index.ts";
 import type { ModulePermissions, ModuleRun, PermissionState } from "../types.ts";
 import { bundledModules, packageFolder } from "../util/package.ts";
-import { makePrivateFolder } from "../util/private_folder.ts";
 import type { ModuleSource } from "./locate.ts";
 
 /** The rights of one module according to the configuration. */
@@ -36,7 +34,7 @@ export interface ModuleRights {
  */
 const DATA_FOLDERS = "module_data";
 
-/** Returns the settings of a module; without valid ones the module has none. */
+/** Returns the settings of a module. It has none if the option `modules` is not valid. */
 export function moduleSettings(config: Config, name: string): ModuleSettings {
   return settingsOf(config.value("modules"), name);
 }
@@ -142,17 +140,10 @@ export function permissionsOf(
   });
 }
 
-/** Returns the permissions that restrict a module; undefined if nothing restricts it. */
+/**
+ * Returns the permissions that a module is granted. Undefined for a trusted or isolated module that
+ * has no grant: nothing is refused to it.
+ */
 export function grantedTo({ run, settings }: ModuleRights): ModulePermissions | undefined {
   return run === "sandboxed" ? (settings.grant ?? {}) : settings.grant;
-}
-
-/**
- * Creates the data folder of a module that may write there, and returns its path. Only its owner
- * can open it.
- */
-export function makeDataFolder({ folders, settings }: ModuleRights): string | undefined {
-  if (settings.grant?.write?.includes(DATA) !== true) return undefined;
-  makePrivateFolder(folders.dataFolder);
-  return folders.dataFolder;
 }
