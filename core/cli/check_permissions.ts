@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Config } from "../config/index.ts";
-import { type ModuleSettings, settingsOf, unenforcedKinds } from "../permissions/index.ts";
+import { DATA, type ModuleSettings, settingsOf, unenforcedKinds } from "../permissions/index.ts";
 import type { ModuleState } from "../types.ts";
 
 /** Returns one sentence for each setting of a module that will not have the intended effect. */
@@ -50,6 +50,6 @@ function differences({ name, permissions = [] }: ModuleState, at: string): strin
 function missingPaths({ grant = {} }: ModuleSettings, { directory }: Config, { file }: ModuleState): string[] {
   const { read = [], write = [], run = [] } = grant;
   const folder = file === undefined ? directory : resolve(file, "..");
-  const paths = [...read, ...write.filter((item) => item !== "data"), ...run];
+  const paths = [...read, ...write.filter((item) => item !== DATA), ...run];
   return paths.map((item) => resolve(folder, item)).filter((path) => !existsSync(path));
 }

@@ -152,7 +152,7 @@ export class Broker {
         const usable = addresses.filter(({ address }) => isPublicAddress(address) || grant.allows(address, port));
         const [first] = usable;
         if (first === undefined) {
-          // The name itself is granted. What is missing is a grant for its address.
+          // The name itself is granted, and its address is not.
           callback(grant.refusal(addresses[0]?.address ?? host, port), [], 0);
         } else if (options.all === true) callback(null, usable);
         else callback(null, first.address, first.family);

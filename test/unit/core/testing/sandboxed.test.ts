@@ -126,7 +126,8 @@ describe("a module under test in a sandbox", { skip, timeout }, () => {
   });
 
   test("listens on granted ports alone, and the test can tell", async (t) => {
-    const [granted, other] = [await freePort(), await freePort()];
+    const granted = await freePort();
+    const other = await freePort();
     const server = `import { createServer } from "node:net";
 const listen = (port) => createServer().on("error", () => undefined).listen(port);
 export default () => { listen(${granted}); listen(${other}); };`;
