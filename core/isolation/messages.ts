@@ -36,6 +36,8 @@ export interface SandboxStart {
   readonly loadTimeout: number;
   /** Maximum number of bytes of a message to the host. */
   readonly maxMessage: number;
+  /** Calls of `fetch` for one request. */
+  readonly subrequests: number;
   /**
    * Paths of the sockets that it listens at. A process that the kernel restricts has them as
    * descriptors instead, because it can create none.

@@ -8,6 +8,7 @@ import { createServer, Server, Socket } from "node:net";
 import { listen } from "../ports/listen.ts";
 import type { MessageEndpoint } from "../relay/channel.ts";
 import { FrameDecoder, frameOf } from "../relay/frames.ts";
+import { currentRequest, limitFetch } from "./current_request.ts";
 import { runInstance } from "./instance_program.ts";
 import type { SandboxStart } from "./messages.ts";
 import type { Dialed } from "./network/broker.ts";
@@ -21,7 +22,7 @@ const CONNECTIONS = 5;
 /** Milliseconds to wait until the host has read something of what it was sent. */
 const FULL_MS = 1;
 
-const { source, loadTimeout, maxMessage, paths } = JSON.parse(process.argv[2] as string) as SandboxStart;
+const { source, loadTimeout, maxMessage, subrequests, paths } = JSON.parse(process.argv[2] as string) as SandboxStart;
 // The module sees the arguments that a module of a worker sees.
 process.argv.length = 2;
 
@@ -77,7 +78,8 @@ const channel = runInstance({
 });
 const refuse = refusalIn("sandbox");
 const accept = replaceNetwork({
-  dial: (name, port) => channel.call("dial", name, port) as Promise<Dialed>,
+  dial: (name, port) => channel.call("dial", name, port, currentRequest.getStore()?.id) as Promise<Dialed>,
   refuse: (what) => refuse(what, `it can only connect to what modules.${source.name}.grant.connect names`),
 });
 connections.on("connection", accept);
+limitFetch(source.name, subrequests);

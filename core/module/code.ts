@@ -18,6 +18,7 @@ import { Deadline } from "./deadline.ts";
 import { declaredPermissions } from "./declared.ts";
 import { importFresh } from "./fresh_import.ts";
 import { declarationHints, exportHints } from "./hints.ts";
+import type { Incident } from "./incidents.ts";
 import type { Effect, EffectHandle } from "./ledger.ts";
 import type { ModuleSource } from "./locate.ts";
 import type { ModuleRights } from "./rights.ts";
@@ -28,6 +29,8 @@ export interface InstanceOwner {
   readonly reloading: boolean | undefined;
   readonly usage: Usage;
   note: string | undefined;
+  /** The reason why it was restarted, or what is wrong with it now. */
+  incident: Incident | undefined;
   add(effect: Effect): EffectHandle;
   advise(text: string): void;
   fault(step: string, error: unknown): void;
