@@ -1,4 +1,4 @@
-/** What has gone wrong with instances outside of the host's thread: shown with the next instance. */
+/** Records why instances outside of the host's thread ended. The next instance shows the reason. */
 
 /** Seconds for which an incident is shown. */
 const SHOWN_SECONDS = 24 * 3600;

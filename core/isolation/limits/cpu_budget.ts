@@ -7,7 +7,7 @@
 const SAVED_SECONDS = 2;
 
 /** Milliseconds of a pause at most: pings and requests wait so long. */
-const MAX_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 1000;
 
 export class CpuBudget {
   readonly #cores: number;
@@ -20,6 +20,11 @@ export class CpuBudget {
   constructor(cores: number) {
     this.#cores = cores;
     this.#left = cores * SAVED_SECONDS;
+  }
+
+  /** Whether little is left: the shorter the looks are then, the shorter are the pauses. */
+  get isTight(): boolean {
+    return this.#left < (this.#cores * SAVED_SECONDS) / 10;
   }
 
   /** Whether the group has used more than its share. */

@@ -9,7 +9,11 @@ import { diskUse, unnamedUse } from "./disk_usage.ts";
 import { othersOfGroup, type ProcessUse, useOf } from "./process_usage.ts";
 import type { RequestAccount } from "./request_account.ts";
 
-/** Milliseconds between two looks at a process that works, and at one that does not. */
+/**
+ * Milliseconds between two looks at a process: while it uses its whole share of the processor,
+ * while it works, and while it does not.
+ */
+const TIGHT_LOOK_MS = 50;
 const LOOK_MS = 250;
 const IDLE_LOOK_MS = 1000;
 
@@ -83,7 +87,9 @@ export class LimitWatch {
     this.#checkProcesses(others.length);
     this.#checkMemory(sum(uses, "memory"));
     const spent = this.#checkCpu(sum(uses, "cpu"), own.group);
-    this.#plan(0, spent > 0 || this.#process.runs ? LOOK_MS : IDLE_LOOK_MS, () => this.#look());
+    const isActive = spent > 0 || this.#process.runs;
+    const pause = this.#cpu.isTight ? TIGHT_LOOK_MS : isActive ? LOOK_MS : IDLE_LOOK_MS;
+    this.#plan(0, pause, () => this.#look());
   }
 
   #checkProcesses(count: number): void {

@@ -1,6 +1,6 @@
 /**
- * What processes use of the machine, as the kernel reports it in /proc. A module can lie about its
- * own use, but not there.
+ * Reads from /proc how much memory and processor time processes use. A module can lie about its own
+ * use, but not there.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";

@@ -31,7 +31,7 @@ export class RequestUse {
 export class RequestAccount {
   /** The maximum number of requests in progress at once. */
   readonly most: number;
-  /** Those whose response has not begun, by their ids, the oldest first. */
+  /** The requests whose response has not begun, by their ids, the oldest first. */
   readonly #waiting = new Map<string, RequestUse>();
   #inProgress = 0;
   #responses = 0;

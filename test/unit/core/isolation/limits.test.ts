@@ -225,7 +225,7 @@ describe("the limits of a sandboxed module", { skip }, () => {
     }
   });
 
-  test("apply to the running module when the configuration changes", { timeout: 60_000 }, async (t) => {
+  test("apply to the running module when the configuration changes", { timeout: 60_000 }, async () => {
     const values = { modules_enabled: ["http", "./mod_greedy.js"] };
     await using host = await reconfigured({ ...values, ...settingsOf({}) }, [], { "mod_greedy.js": greedy });
     const get = (path: string) => fetch(`http://127.0.0.1:${host.port()}/greedy${path}`);
