@@ -5,15 +5,15 @@ import { Bucket } from "../../util/rate_limit.ts";
 /** Seconds whose lines a module may log at once. */
 const BURST_SECONDS = 10;
 
-/** Milliseconds between two reports of lines that were left out. */
-const REPORT_MS = 10_000;
+/** Milliseconds between two log lines about lines that were left out. */
+const REPORT_MS = 5000;
 
 export class LineAllowance {
   readonly #log: Pick<ModuleLog, "warn">;
   readonly #perSecond: number;
   readonly #lines: Bucket;
   #left = 0;
-  #reported = 0;
+  #reported = Number.NEGATIVE_INFINITY;
 
   constructor(perSecond: number, log: Pick<ModuleLog, "warn">) {
     this.#perSecond = perSecond;
@@ -28,6 +28,7 @@ export class LineAllowance {
       return true;
     }
     if (this.#left === 0 && now - this.#reported > REPORT_MS) {
+      this.#reported = now;
       this.#log.warn(
         "prints so much that lines are left out from now on: limits.log_lines allows %d a second",
         this.#perSecond,

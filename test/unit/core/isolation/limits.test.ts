@@ -33,6 +33,7 @@ export default (module) => module.provides("http", { route: {
   "GET /buffers": async () => { for (;;) { kept.push(Buffer.alloc(4 << 20, 1)); await new Promise((resolve) => setTimeout(resolve, 1)); } },
   "GET /near": () => { kept.push(Buffer.alloc(85 << 20, 1)); return "kept"; },
   "GET /files": async () => { for (let n = 0; ; n += 1) { writeFileSync(join(tmpdir(), "f" + n), "x".repeat(100_000)); await new Promise((resolve) => setTimeout(resolve, 5)); } },
+  "GET /data": async () => { for (let n = 0; ; n += 1) { writeFileSync(join(module.data_path(), "d" + n), "x".repeat(100_000)); await new Promise((resolve) => setTimeout(resolve, 5)); } },
   "GET /file": () => { const fd = openSync(join(tmpdir(), "one"), "w"); for (let n = 0; ; n += 1) try { writeSync(fd, Buffer.alloc(1 << 20)); } catch (error) { return n + " " + error.code; } },
   "GET /fork": () => { for (let n = 0; n < 12; n += 1) spawn("/usr/bin/sleep", ["60"], { stdio: "ignore" }).on("error", () => 1); return "begun"; },
   "GET /work": () => { const turn = () => { const until = Date.now() + 20; while (Date.now() < until); setImmediate(turn); }; setImmediate(turn); return "begun"; },
@@ -60,10 +61,11 @@ interface Settings {
   readonly limits?: object;
   readonly grant?: object;
   readonly run?: string;
+  readonly namespaces?: string;
 }
 
-const settingsOf = ({ limits = {}, grant = {}, run = "sandboxed" }: Settings) => ({
-  modules: { greedy: { run, grant, limits } },
+const settingsOf = ({ limits = {}, grant = {}, run = "sandboxed", namespaces = "auto" }: Settings) => ({
+  modules: { greedy: { run, grant, limits, namespaces } },
 });
 
 function hostWith(t: TestContext, settings: Settings, own: object = {}): ReturnType<typeof pluginHost> {
@@ -128,6 +130,13 @@ const excesses: Readonly<Record<string, Excess>> = {
     grant: { run: ["/usr/bin/sleep"] },
     reason: /it ran \d+ programs, and limits\.processes allows 4/,
   },
+  "starts many programs without namespaces": {
+    path: "/fork",
+    limits: { processes: 4 },
+    grant: { run: ["/usr/bin/sleep"] },
+    namespaces: "off",
+    reason: /it ran \d+ programs, and limits\.processes allows 4/,
+  },
 };
 
 describe("the limits of a sandboxed module", { skip }, () => {
@@ -174,6 +183,20 @@ describe("the limits of a sandboxed module", { skip }, () => {
     assert.equal((await host.inject("/good")).body, "good");
   });
 
+  test("let a module that starts with too much on disk run until it writes more", { timeout: 120_000 }, async (t) => {
+    const host = await hostWith(t, { limits: { disk: "4MiB" }, grant: { write: ["data"] } });
+    const { body: first } = await host.inject("/greedy");
+    void host.inject("/greedy/data");
+    await assertRestarted(host, first, /on disk, and limits\.disk allows 4 MiB/);
+    const { body: second } = await host.inject("/greedy");
+    // The disk is looked at every 2 seconds.
+    await sleep(5000);
+    assert.equal((await host.inject("/greedy")).body, second);
+    assert.match(noteOf(host), /^comes near a limit: it has/);
+    void host.inject("/greedy/data");
+    await assertRestarted(host, second, /on disk, and limits\.disk allows 4 MiB/);
+  });
+
   test("refuse a file that is larger, and the module goes on", { timeout: 60_000 }, async (t) => {
     const host = await hostWith(t, { limits: { disk: "4MiB" } });
     const { body: first } = await host.inject("/greedy");
@@ -192,7 +215,7 @@ describe("the limits of a sandboxed module", { skip }, () => {
   });
 
   test("leave out log lines, count them, and keep those of others", { timeout: 60_000 }, async (t) => {
-    const host = await hostWith(t, { limits: { log_lines: 10 } });
+    const host = await hostWith(t, { limits: { log_lines: 10 } }, { isolated_timeout: 10 });
     await host.inject("/greedy/log");
     await eventually("lines are left out", () =>
       logged(host, "warn").some(({ msg }) => /left out from now on: limits\.log_lines allows 10 a second/.test(msg)),
