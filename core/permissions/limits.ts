@@ -8,7 +8,7 @@ export const limitFields = {
   memory: {
     type: "size",
     default: "512MiB",
-    min: 64 * MIB,
+    min: 128 * MIB,
     unit: "bytes",
     describe:
       "Memory of its process and of the programs that it runs. At 80 % a fresh process takes over; beyond the limit it is killed. The heap gets at most three quarters of it, and at most isolated_heap.",

@@ -1,4 +1,4 @@
-/** What the host counts for the limits of a module. */
+/** Tests how the host counts requests, connections, lines and incidents of a module. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { LineAllowance } from "#core/isolation/limits/line_allowance.ts";
