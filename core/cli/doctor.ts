@@ -1,6 +1,7 @@
 import { readFileSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadConfig } from "../config/index.ts";
+import { type SandboxLayer, sandboxLayers } from "../sandbox/index.ts";
 import { reasonOf } from "../util/errors.ts";
 import { counted } from "../util/text.ts";
 import { adminSocket, NoServerError, socketOption, statusOf } from "./admin/client.ts";
@@ -11,7 +12,7 @@ import { dataChecks } from "./doctor/data_checks.ts";
 import { systemChecks } from "./doctor/system_checks.ts";
 import { filesArgument, hostOptions } from "./hosted.ts";
 import type { ConfigSearch, ModuleCommands } from "./module_commands.ts";
-import type { Output } from "./output.ts";
+import { columns, type Output } from "./output.ts";
 
 /** The result of a check. */
 export interface CheckResult {
@@ -46,7 +47,8 @@ export function doctorOf(modulesOf: (search: ConfigSearch) => ModuleCommands): C
       const findings = results.flatMap((result) => result.findings);
       const isOk = findings.every(({ level }) => level !== "problem");
       const server = installation.running && { pid: installation.running.pid, socket: installation.socket };
-      context.output.show({ ok: isOk, server, checks: results }, () =>
+      const sandbox = installation.layers.map(({ isRequired, ...layer }) => ({ ...layer, is_required: isRequired }));
+      context.output.show({ ok: isOk, server, checks: results, sandbox }, () =>
         doctorText(results, installation, context.output),
       );
       return isOk ? 0 : 1;
@@ -112,7 +114,7 @@ async function installationOf(context: CommandContext): Promise<Installation> {
   // A configuration with a wrong value still has a data folder.
   const named = config ?? (await read().catch(() => undefined));
   const data = String(attempt(() => named?.value("data_path")) ?? context.cwd);
-  const found = { report, config, data, system: machine };
+  const found = { report, config, data, layers: sandboxLayers(), system: machine };
   // The check of the configuration reports its problems.
   const socket = await adminSocket(search, context.options.socket).catch(() => "");
   if (socket === "") return { ...found, socket, running: undefined, unreached: undefined };
@@ -125,7 +127,9 @@ async function installationOf(context: CommandContext): Promise<Installation> {
   }
 }
 
-function doctorText(results: readonly CheckResult[], { running, socket }: Installation, { paint }: Output): string {
+function doctorText(results: readonly CheckResult[], installation: Installation, output: Output): string {
+  const { running, socket, layers } = installation;
+  const { paint } = output;
   const width = Math.max(...results.map(({ check }) => check.length));
   const lines = results.flatMap(({ check, findings }) => {
     if (findings.length === 0) return [`${paint("green", "ok      ")}  ${check}`];
@@ -139,5 +143,20 @@ function doctorText(results: readonly CheckResult[], { running, socket }: Instal
   const server =
     running === undefined ? "No server runs here" : `The server runs, process ${running.pid}, ${dirname(socket)}`;
   const verdict = `${counted(problems, "problem")}, ${counted(all.length - problems, "warning")}.`;
-  return [...lines, "", `${server}. ${all.length === 0 ? paint("green", "Nothing is wrong.") : verdict}`].join("\n");
+  return [
+    ...lines,
+    "",
+    ...layerLines(layers, output),
+    "",
+    `${server}. ${all.length === 0 ? paint("green", "Nothing is wrong.") : verdict}`,
+  ].join("\n");
+}
+
+/** Returns the layers of the sandbox, one line each, and how to get those that do not work. */
+function layerLines(layers: readonly SandboxLayer[], { paint }: Output): string[] {
+  const rows = layers.flatMap(({ name, works, detail, remedy }) => [
+    [`  ${name}`, works ? paint("green", "works") : paint("yellow", "missing"), detail],
+    ...(remedy === undefined ? [] : [["", "", paint("cyan", `→ ${remedy}`)]]),
+  ]);
+  return [paint("bold", "Layers of the sandbox for modules:"), ...columns(rows).split("\n")];
 }

@@ -67,7 +67,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
   const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
   const isolate = (source: ModuleSource, rights: ModuleRights) => isolatedCode(source, isolation, rights);
-  const ledger = new PermissionLedger();
+  const { ledger = new PermissionLedger(), outside } = options;
   const catalog = new Catalog(config, given, loadTimeout, isolate, options.siblings?.isElsewhere);
   const ports = new Ports(config, options.sockets, options.siblings?.sharedPorts);
   const certificates = new Certificates({ ...certificateOptions(config), log: log.host });
@@ -101,7 +101,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     failed: (owner, step, error) => quarantine.failed(owner as Instance, step, error),
     server: (requester) => serverFor(requester, operating),
   };
-  const isolation = isolationDeps(deps, { context, ledger, parts: () => parts });
+  const isolation = isolationDeps(deps, { context, ledger, outside, parts: () => parts });
   const modules = new Modules({
     context,
     takeSaved: givenOnce(options.states),
@@ -125,16 +125,15 @@ export function assemble(deps: HostPartsDeps): HostParts {
   return parts;
 }
 
-interface IsolationFacts extends Pick<IsolationDeps, "context" | "ledger"> {
+interface IsolationFacts extends Pick<IsolationDeps, "context" | "ledger" | "outside"> {
   parts(): HostParts;
 }
 
 /** Returns what modules outside of the host's thread need of it. */
-function isolationDeps(deps: HostPartsDeps, { context, ledger, parts }: IsolationFacts): IsolationDeps {
+function isolationDeps(deps: HostPartsDeps, { parts, ...facts }: IsolationFacts): IsolationDeps {
   const { enqueue, operating } = deps;
   return {
-    context,
-    ledger,
+    ...facts,
     incidents: new Incidents(),
     hostsOf: (name) => parts().catalog.hostsOf(name),
     grace: () => seconds(parts().config, "unload_grace", 10),

@@ -3,9 +3,11 @@ import type { Socket } from "node:net";
 import type { Config } from "../config/index.ts";
 import type { StartEntry } from "../http/routing/start_entries.ts";
 import type { InlineModule } from "../inline_modules.ts";
+import type { OutsideNetwork } from "../isolation/network/broker.ts";
 import type { Clock } from "../module/clock.ts";
 import type { SavedState } from "../module/saved.ts";
 import type { Progress } from "../operations/change.ts";
+import type { PermissionLedger } from "../permissions/index.ts";
 import type { InheritedSocket, PausedPort } from "../ports/inherited.ts";
 import type { SharedPort, SharedPorts } from "../ports/shared.ts";
 import type {
@@ -83,6 +85,10 @@ export interface HostOptions {
   readonly clock?: Clock;
   /** Set if other processes serve as well. */
   readonly siblings?: Siblings;
+  /** Counts the permissions that modules use; default: a new one. Tests read it. */
+  readonly ledger?: PermissionLedger;
+  /** Answers the connections of sandboxed modules in place of other hosts. Tests set it. */
+  readonly outside?: OutsideNetwork | undefined;
 }
 
 /** A change that the primary has made, and that the other processes repeat. */

@@ -126,7 +126,7 @@ class InstanceProgram {
       events.add(event);
       if (this.#made?.phase === "loaded") this.#channel.notify("listen", event);
     };
-    if (task.restriction?.isAudited === true) {
+    if (task.restriction !== undefined) {
       reportPermissions((what, item) => this.#channel.notify("audited", what, item));
     }
     const context = environmentFor(task, {

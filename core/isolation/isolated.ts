@@ -38,7 +38,7 @@ import {
 import { appFault, eventRemedy, hookRemedy, loadedFault, mayAnnounce, mayHook, optionsFault } from "./rules.ts";
 import type { ModuleRunner } from "./runner.ts";
 import { type RunnerKind, refusalIn } from "./runner_kind.ts";
-import { countAudited, countVariables, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
+import { countReported, countVariables, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./task.ts";
@@ -187,6 +187,7 @@ class Isolated {
     const { channel, source, kind } = this.#runner;
     module.on_release(kind, () => this.#end(), kind);
     this.#owner.incident = this.#deps.incidents.take(this.#key);
+    this.#owner.sandbox = this.#runner.layers;
     void this.#runner.ended.then((reason) => this.#ended(reason));
     void this.#runner.posted.then(() => this.#owner.advise(POSTS));
     this.#runner.serve(this.#handlers());
@@ -322,7 +323,7 @@ class Isolated {
         authority.handedOver(permission, authority.allows(permission));
       },
       audited: (what, item) =>
-        countAudited(this.#isolated, readKind(what, "a kind of permissions"), readItem(item, "a permission")),
+        countReported(this.#isolated, readKind(what, "a kind of permissions"), readItem(item, "a permission")),
       depend: (name, path, values) =>
         this.#call(String(name), readPath(path, "a path"), readValues(values, "the values")),
     };

@@ -38,6 +38,8 @@ export interface SandboxStart {
   readonly maxMessage: number;
   /** Calls of `fetch` for one request. */
   readonly subrequests: number;
+  /** A certificate in PEM form that it trusts in addition. Tests set it. */
+  readonly certificate?: string;
   /**
    * Paths of the sockets that it listens at. A process that the kernel restricts has them as
    * descriptors instead, because it can create none.

@@ -1,6 +1,6 @@
 /**
- * Reports what Node's permission model would have refused to an audited module, in the module's own
- * process. Node.js publishes this only there, and only with `--permission-audit`.
+ * Reports what Node's permission model has refused to JavaScript, or with an audit would have
+ * refused, in the module's own process. Node.js publishes this only there.
  */
 import { subscribe } from "node:diagnostics_channel";
 import { resolve } from "node:path";

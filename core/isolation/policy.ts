@@ -21,11 +21,23 @@ export interface PolicyFiles {
   readonly folder: string;
 }
 
+/** A file or folder that keeps a module from having a user of its own. */
+export interface Barrier {
+  readonly path: string;
+  /** Whether it is above the data folder of the module. Namespaces hide such a folder. */
+  readonly isAboveData: boolean;
+}
+
+export interface MadePolicy {
+  readonly policy: SandboxPolicy;
+  readonly barrier: Barrier | undefined;
+}
+
 /**
  * Returns the policy of a module, and makes the folders that it writes: an empty temporary one, and
  * its data folder if that is granted. Both belong to the user of the process.
  */
-export function makePolicy({ source, program, folder }: PolicyFiles, rights: ModuleRights): SandboxPolicy {
+export function makePolicy({ source, program, folder }: PolicyFiles, rights: ModuleRights): MadePolicy {
   const { read = [], write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
   const temporary = temporaryFolder(folder);
   mkdirSync(temporary, { mode: 0o700 });
@@ -33,15 +45,19 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
   const folders = data === undefined ? [] : [data];
   const isWithin = namespaces !== "off" && hasNamespaces();
   // In namespaces the folders above are others, which every user may pass.
-  const isReached = isWithin || folders.every((each) => isPassable(dirname(each)));
-  const user = [program, source.file].every(isOpen) && isReached ? "own" : "same";
+  const barriers = [
+    ...[program, source.file].map((file) => ({ path: barrierTo(file), isAboveData: false })),
+    ...(isWithin ? [] : folders.map((each) => ({ path: barrierAbove(each), isAboveData: true }))),
+  ];
+  const barrier = barriers.find((each): each is Barrier => each.path !== undefined);
+  const user = barrier === undefined ? "own" : "same";
   const id = sandboxUser(source.name, user);
   if (id !== undefined) {
     // The module's own user may pass through the folder of the host, and sees nothing else in it.
     chmodSync(folder, 0o711);
     for (const each of [temporary, ...folders]) chownSync(each, id, id);
   }
-  return {
+  const policy: SandboxPolicy = {
     read: existing([...read, ...ownParts.map((part) => join(packageFolder(), part))]),
     write: [temporary, ...existing(write)],
     run: existing(run),
@@ -52,6 +68,7 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     user,
     rlimits: rlimitsOf(limitsOf(rights.settings), id !== undefined),
   };
+  return { policy, barrier };
 }
 
 /** Returns the folder for temporary files in the private folder of a process. */
@@ -96,15 +113,18 @@ const OTHERS_READ = 0o004;
 const OTHERS_PASS = 0o001;
 
 /**
- * Whether every user of this machine can read a file. A module whose files only the user of the
- * server can read does not get a user of its own, which could not read them.
+ * Returns what keeps other users of this machine from reading a file. A module whose files only the
+ * user of the server can read does not get a user of its own, which could not read them.
  */
-const isOpen = (file: string): boolean => (statSync(file).mode & OTHERS_READ) !== 0 && isPassable(dirname(file));
+function barrierTo(file: string): string | undefined {
+  return (statSync(file).mode & OTHERS_READ) === 0 ? file : barrierAbove(file);
+}
 
-/** Whether every user can pass through a folder and those above. */
-function isPassable(folder: string): boolean {
-  if ((statSync(folder).mode & OTHERS_PASS) === 0) return false;
-  return folder === dirname(folder) || isPassable(dirname(folder));
+/** Returns the nearest folder above a path that other users cannot pass. */
+function barrierAbove(path: string): string | undefined {
+  const folder = dirname(path);
+  if ((statSync(folder).mode & OTHERS_PASS) === 0) return folder;
+  return folder === dirname(folder) ? undefined : barrierAbove(folder);
 }
 
 const existing = (paths: readonly string[]): string[] => [

@@ -1,6 +1,6 @@
 /**
- * The process of a sandboxed module. Its code may be hostile: the host reads no more of its
- * messages than it can afford, and ends it at the first one that is malformed.
+ * Runs a sandboxed module in a process. Its code may be hostile: the host limits the size and the
+ * rate of its messages, and ends it at the first one that is malformed.
  */
 import { rmSync } from "node:fs";
 import { connect } from "node:net";
@@ -16,6 +16,7 @@ import { innerPath } from "../relay/inner_request.ts";
 import { untrustedFault } from "../relay/untrusted_value.ts";
 import { launchAudited, launchSandboxed, moduleProcess, type Sandboxed } from "../sandbox/index.ts";
 import { reasonOf } from "../util/errors.ts";
+import { layerStates } from "./layer_states.ts";
 import { type LimitedProcess, LimitWatch } from "./limits/limit_watch.ts";
 import type { LineAllowance } from "./limits/line_allowance.ts";
 import { subrequestLimit } from "./limits/subrequests.ts";
@@ -77,7 +78,9 @@ export class SandboxProcess extends ModuleRunner {
     this.#reader = new FrameDecoder(maxMessage);
     this.#heap = heapOf(deps, isolated);
     const connections = innerPath(this.folder, "connections");
+    const { outside } = deps;
     this.#broker = new Broker({
+      outside,
       grant: isolated.authority.network,
       open: () => connect(connections),
       max: open_files,
@@ -88,7 +91,10 @@ export class SandboxProcess extends ModuleRunner {
     });
     this.#sandboxed = this.#launch(
       isolated,
-      { source: this.source, loadTimeout, maxMessage, subrequests },
+      {
+        ...{ source: this.source, loadTimeout, maxMessage, subrequests },
+        ...(outside !== undefined && { certificate: outside.certificate }),
+      },
       connections,
     );
     const { child, socket } = this.#sandboxed;
@@ -126,14 +132,17 @@ export class SandboxProcess extends ModuleRunner {
     const { name } = this.source;
     const isAudited = rights.policy?.isAudited === true;
     try {
-      const policy = makePolicy({ source: this.source, program, folder: this.folder }, rights);
+      const { policy, barrier } = makePolicy({ source: this.source, program, folder: this.folder }, rights);
       const launch = { name, program, policy, nodeOptions: nodeOptions(this.#heap) };
       if (isAudited) {
         const paths = { requests: this.path, connections };
+        this.layers = [];
         return launchAudited({ ...launch, args: [JSON.stringify({ ...start, paths })] });
       }
       const args = [JSON.stringify(start)];
-      return launchSandboxed({ ...launch, args, listen: this.path, listenForConnections: connections });
+      const sandboxed = launchSandboxed({ ...launch, args, listen: this.path, listenForConnections: connections });
+      this.layers = layerStates({ name, active: sandboxed.layers, barrier });
+      return sandboxed;
     } catch (error) {
       rmSync(this.folder, { recursive: true, force: true });
       throw error;

@@ -5,6 +5,7 @@
  */
 import { writeSync } from "node:fs";
 import { createServer, Server, Socket } from "node:net";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { listen } from "../ports/listen.ts";
 import type { MessageEndpoint } from "../relay/channel.ts";
 import { FrameDecoder, frameOf } from "../relay/frames.ts";
@@ -22,9 +23,12 @@ const CONNECTIONS = 5;
 /** Milliseconds to wait until the host has read something of what it was sent. */
 const FULL_MS = 1;
 
-const { source, loadTimeout, maxMessage, subrequests, paths } = JSON.parse(process.argv[2] as string) as SandboxStart;
+const { source, loadTimeout, maxMessage, subrequests, paths, certificate } = JSON.parse(
+  process.argv[2] as string,
+) as SandboxStart;
 // The module sees the arguments that a module of a worker sees.
 process.argv.length = 2;
+if (certificate !== undefined) setDefaultCACertificates([...getCACertificates(), certificate]);
 
 const socket = new Socket({ fd: CHANNEL, readable: true, writable: false });
 const { exit } = process;

@@ -11,6 +11,7 @@ import type { ModuleLimits } from "../permissions/index.ts";
 import type { Channel } from "../relay/channel.ts";
 import { innerPath } from "../relay/inner_request.ts";
 import { watchLiveness } from "../relay/liveness.ts";
+import type { SandboxLayerState } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { removeLeftFolders } from "./left_folders.ts";
 import { LineAllowance } from "./limits/line_allowance.ts";
@@ -51,6 +52,8 @@ export abstract class ModuleRunner {
   readonly lines: LineAllowance | undefined;
   /** Set once an instance runs. */
   protected events: RunnerEvents | undefined;
+  /** The layers of its sandbox; undefined without one. */
+  layers: readonly SandboxLayerState[] | undefined;
   readonly #loadTimeout: number;
 
   constructor(

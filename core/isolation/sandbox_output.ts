@@ -1,5 +1,5 @@
 /**
- * Writes what a sandboxed process prints to the log, line by line, and no more than the log bears.
+ * Writes what a sandboxed process prints to the log, line by line, within the limits of the log.
  */
 import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";

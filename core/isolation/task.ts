@@ -24,12 +24,15 @@ import type {
   PermissionKind,
 } from "../types.ts";
 import type { WorkerTask } from "./messages.ts";
+import type { OutsideNetwork } from "./network/broker.ts";
 import { isNamedFor, isNeeded } from "./rules.ts";
 
 export interface IsolationDeps {
   readonly context: ModuleContext;
   readonly ledger: PermissionLedger;
   readonly incidents: Incidents;
+  /** Set in tests: sandboxed modules then report what Node.js refuses to them. */
+  readonly outside?: OutsideNetwork | undefined;
   hostsOf(name: string): readonly string[];
   /** Returns the seconds in which the requests of a leaving module have to end. */
   grace(): number;
@@ -95,14 +98,14 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
 }
 
 /**
- * Counts a permission that an audited module has used without the host: it reports these itself.
- * Files that it may read without a grant do not count.
+ * Counts a permission that Node.js has refused to a sandboxed module, or of an audited one, that it
+ * has used. The module's process reports it. Files that it may read without a grant do not count.
  */
-export function countAudited({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
-  if (!rights.settings.audit || !Object.hasOwn(permissionKinds, kind)) return;
+export function countReported({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
+  if (rights.run !== "sandboxed" || !Object.hasOwn(permissionKinds, kind)) return;
   const isGranted = authority.allows({ kind, item });
   const isOwn = kind === "read" && (rights.policy?.read ?? []).some((path) => isWithin(realPath(item), path));
-  if (isGranted || !isOwn) authority.handedOver({ kind, item }, isGranted);
+  if (isGranted ? rights.settings.audit : !isOwn) authority.handedOver({ kind, item }, isGranted);
 }
 
 interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {

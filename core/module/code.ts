@@ -6,6 +6,7 @@ import type {
   ModuleFunction,
   ModulePermissions,
   OptionDeclarations,
+  SandboxLayerState,
   StickyBy,
 } from "../types.ts";
 import { unwrapped } from "../util/default_export.ts";
@@ -31,6 +32,8 @@ export interface InstanceOwner {
   note: string | undefined;
   /** The reason why it was restarted, or what is wrong with it now. */
   incident: Incident | undefined;
+  /** The layers of its sandbox, if it is sandboxed. */
+  sandbox: readonly SandboxLayerState[] | undefined;
   add(effect: Effect): EffectHandle;
   advise(text: string): void;
   fault(step: string, error: unknown): void;

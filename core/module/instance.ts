@@ -70,6 +70,8 @@ export class Instance implements ModuleOwner {
    */
   missing: string | undefined;
   note: string | undefined;
+  /** The layers of its sandbox, if it is sandboxed. */
+  sandbox: ModuleState["sandbox"] | undefined;
   /** The level of a note from `set_status`. */
   noteLevel: ModuleState["note_level"] | undefined;
   /** The reason why it was restarted, or what is wrong with it now. Its code cannot change it. */
@@ -422,6 +424,7 @@ export class Instance implements ModuleOwner {
       host: this.host,
       status: this.phase === "gone" ? "unloading" : this.phase,
       ...this.#rights(),
+      ...(this.sandbox === undefined ? {} : { sandbox: this.sandbox }),
       file: this.code.source.file,
       ...this.#note(),
       depends: [...this.depends].map((key) => key.slice(0, key.lastIndexOf("@"))),

@@ -3,8 +3,8 @@
 export { Authority, denied } from "./authority.ts";
 export { permissionChanges, type SettingChange, settingChanges } from "./changes.ts";
 export { connectItem, type Destination } from "./hosts.ts";
-export { type KindEntry, kindNames, permissionFields, permissionKinds } from "./kinds.ts";
-export { PermissionLedger } from "./ledger.ts";
+export { isEnforced, type KindEntry, kindNames, permissionFields, permissionKinds } from "./kinds.ts";
+export { PermissionLedger, type PermissionUse } from "./ledger.ts";
 export { limitFields, limitsOf, type ModuleLimits } from "./limits.ts";
 export { isWithin, realPath } from "./paths.ts";
 export { type GuardedPath, grantedVariables, type Policy, type PolicyFacts, policyOf } from "./policy.ts";

@@ -42,7 +42,8 @@ export function permissionStates(facts: PermissionFacts): PermissionState[] {
   const sorted = [...rows.values()].sort((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind));
   return sorted.map(({ used, denied, last, ...permission }) => {
     const isGranted = granted === undefined || [given, own].some((set) => set.coverOf(permission) !== undefined);
-    // The kernel counts nothing. An audited module reports its uses itself.
+    // The kernel counts nothing. A module's process reports what Node.js refuses to it, and with an
+    // audit what it uses.
     const isCounted = permissionKinds[permission.kind].isDecidedByHost || isAudited;
     return {
       kind: permission.kind,
@@ -51,7 +52,8 @@ export function permissionStates(facts: PermissionFacts): PermissionState[] {
       is_declared: wanted.coverOf(permission) !== undefined,
       is_granted: isGranted,
       is_enforced: granted !== undefined && !isAudited && isEnforced(permission.kind, run),
-      ...(isCounted ? { used, denied } : {}),
+      ...(isCounted ? { used } : {}),
+      ...(isCounted || denied > 0 ? { denied } : {}),
       ...(last === 0 ? {} : { last: new Date(last).toISOString() }),
       ...(isGranted ? {} : { grant: grantText(module, permission) }),
     };

@@ -24,8 +24,8 @@ export function frameOf(value: unknown, maxBytes: number = MAX_FRAME_BYTES): Buf
 }
 
 /**
- * Finds the frames in what arrives. It needs no more memory than one body of the maximum length and
- * the pieces that have been pushed, however small the pieces are.
+ * Finds the frames in what arrives. It needs at most the memory of one body of the maximum length
+ * and the pieces that have been pushed, however small the pieces are.
  */
 export class FrameDecoder {
   readonly #maxBytes: number;

@@ -9,6 +9,18 @@ export interface ListeningPort {
   readonly port: number;
 }
 
+/** One layer of the sandbox of a module. */
+export interface SandboxLayerState {
+  /** landlock, seccomp, limits, namespaces, user or node-permission. */
+  readonly name: string;
+  /** Whether it restricts the module. */
+  readonly is_active: boolean;
+  /** A sentence about what it does, or why it does not restrict the module. */
+  readonly text: string;
+  /** How to get it; only if it does not restrict the module. */
+  readonly remedy?: string;
+}
+
 /** A module of the server, loaded or failed. */
 export interface ModuleState {
   readonly name: string;
@@ -19,6 +31,11 @@ export interface ModuleState {
   readonly run: ModuleRun;
   /** Nothing is refused to it; what would have been is listed (`modules.NAME.audit`). */
   readonly is_audited?: true;
+  /**
+   * The layers of its sandbox, if it is sandboxed: those that restrict it, and why others do not.
+   * Empty if it is audited, because nothing restricts it then.
+   */
+  readonly sandbox?: readonly SandboxLayerState[];
   /** Its permissions: declared, granted, used or refused. Undefined if there is none. */
   readonly permissions?: readonly PermissionState[];
   /** Undefined for a module that was passed as a value. */

@@ -41,6 +41,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       status: { enum: ["loading", "loaded", "failed", "quarantined", "unloading"] },
       run: { enum: ["trusted", "isolated", "sandboxed"] },
       is_audited: { const: true },
+      sandbox: list(object({ name: text, is_active: { type: "boolean" }, text, remedy: text }, ["remedy"])),
       permissions: list(ref("PermissionState")),
       file: text,
       note: text,
@@ -48,7 +49,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       depends: list(text),
       holds: { type: "object", additionalProperties: integer },
     },
-    ["run", "is_audited", "permissions", "file", "note", "note_level"],
+    ["run", "is_audited", "sandbox", "permissions", "file", "note", "note_level"],
   ),
   PermissionState: object(
     {

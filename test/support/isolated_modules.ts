@@ -4,6 +4,7 @@
  * them evaluates the test file without running its tests, and takes its module from there. So a
  * test cannot see variables that its handlers set.
  */
+import { readdirSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -55,16 +56,22 @@ export function setupSource(): SetupSource | undefined {
   return { file, index };
 }
 
-/** Returns the options with which modules run outside of the host's thread. */
+/**
+ * Returns the options with which modules run outside of the host's thread. Sandboxed ones may read
+ * what is in a folder, except for its folder `data`, which is the server's.
+ */
 export function outsideOptions(
   names: readonly string[],
   folder: string,
   placed: readonly string[] = [],
 ): Record<string, unknown> {
   if (outsideMode === "isolated") return { modules_isolated: names };
-  const grant = { read: [fileURLToPath(new URL("../../", import.meta.url)), folder] };
+  const files = readdirSync(folder).filter((name) => name !== "data");
+  const read = [fileURLToPath(new URL("../../", import.meta.url)), ...files.map((name) => join(folder, name))];
   return {
-    modules: Object.fromEntries(names.map((name) => [name, { run: "sandboxed", grant }])),
+    modules: Object.fromEntries(
+      names.map((name) => [name.replace(/^mod_/, ""), { run: "sandboxed", grant: { read } }]),
+    ),
     ...(placed.length > 0 && { http_paths: Object.fromEntries(placed.map((name) => [name, `/${name}`])) }),
   };
 }

@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import { bundled } from "../../../config/bundled.ts";
 import type { Config } from "../../config/index.ts";
+import type { SandboxLayer } from "../../sandbox/index.ts";
 import type { ServerStatus } from "../../types.ts";
 
 /** A current or future problem, with its remedy. */
@@ -30,6 +31,8 @@ export interface Installation {
   readonly running: ServerStatus | undefined;
   /** Why a server that seems to run cannot be reached. */
   readonly unreached: string | undefined;
+  /** The layers of the sandbox on this machine. */
+  readonly layers: readonly SandboxLayer[];
   readonly system: System;
 }
 

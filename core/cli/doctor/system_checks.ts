@@ -3,6 +3,7 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { ModuleSettings } from "../../permissions/index.ts";
 import { Ports } from "../../ports/ports.ts";
 import { reasonOf } from "../../util/errors.ts";
 import { packageManifest } from "../../util/package.ts";
@@ -109,6 +110,11 @@ export const systemChecks: readonly Check[] = [
     },
   },
   {
+    name: "sandbox",
+    help: "Every module that the configuration sandboxes can be sandboxed here; the layers are listed at the end",
+    run: sandboxFindings,
+  },
+  {
     name: "file watches",
     help: "Files can be watched: run --watch and config_watch need it",
     run({ system }) {
@@ -121,6 +127,20 @@ export const systemChecks: readonly Check[] = [
     },
   },
 ];
+
+function sandboxFindings({ config, layers }: Installation): Finding[] {
+  const modules = Object.entries((config?.value("modules") ?? {}) as Readonly<Record<string, ModuleSettings>>);
+  const sandboxed = modules.filter(([, { run }]) => run === "sandboxed");
+  return layers.flatMap(({ name, works, isRequired, detail, remedy = "" }) => {
+    if (works) return [];
+    const wanting = sandboxed.filter(
+      ([, { namespaces }]) => isRequired || (name === "namespaces" && namespaces === "required"),
+    );
+    if (wanting.length === 0) return [];
+    const names = wanting.map(([module]) => module).join(", ");
+    return [problem(`${detail} It is required for ${names}.`, remedy)];
+  });
+}
 
 async function portFindings({ config, running }: Installation): Promise<Finding[]> {
   if (config === undefined || running !== undefined) return [];

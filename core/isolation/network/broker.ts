@@ -26,6 +26,18 @@ export interface Dialed {
   readonly remotePort: number | undefined;
 }
 
+/** Answers connections in place of other hosts. Tests set it. */
+export interface OutsideNetwork {
+  /** A certificate in PEM form that sandboxed modules trust in addition. */
+  readonly certificate: string;
+  /**
+   * Returns a connection that is used instead of one to the host; undefined if the host itself is
+   * to be dialled.
+   * @throws {Error} if there is neither
+   */
+  connect(host: string, port: number): Socket | undefined;
+}
+
 export interface BrokerOptions {
   readonly grant: NetworkGrant;
   /** Opens a connection to the sandbox. */
@@ -39,6 +51,8 @@ export interface BrokerOptions {
   readonly admit?: (request: unknown) => void;
   /** Resolves names. Default: the system's resolver. */
   readonly lookup?: LookupFunction;
+  /** Answers granted connections in place of other hosts. */
+  readonly outside?: OutsideNetwork | undefined;
 }
 
 export class Broker {
@@ -82,7 +96,8 @@ export class Broker {
     this.#options.admit?.(request);
     this.#pending += 1;
     try {
-      const outside = await this.#connect(name, port as number);
+      const outside =
+        this.#options.outside?.connect(name, port as number) ?? (await this.#connect(name, port as number));
       this.#join(id, outside);
       const { localAddress, localPort, remoteAddress, remotePort } = outside;
       return { id, localAddress, localPort, remoteAddress, remotePort };

@@ -22,6 +22,7 @@ const exceptions: Readonly<Record<string, string>> = {
   "core/http/service.ts": "Node's own message, whose names are exact",
   "core/relay/": "Node's own messages, whose names are exact",
   "core/testing/inject.ts": "fields that a test gives",
+  "core/testing/outside.ts": "Node's own message, whose names are exact",
   "core/net/": "requests of this server's own to others",
   "core/processes/": "Node's own messages, whose names are exact",
   "modules/mod_backup/backends/signature.ts": "a request of this server's own to a store",

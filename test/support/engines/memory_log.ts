@@ -35,6 +35,8 @@ export class MemoryLog {
   #turn: number | undefined;
   readonly #alive = new Set<number>();
   readonly #engines = new Set<MemoryEngine>();
+  /** Hosts whose commits were lost and that do not know it yet. */
+  readonly #unaware = new Set<MemoryEngine>();
   /** Milliseconds, for the grace period of replaced segments. */
   clock = () => performance.now();
   readonly #doomed = new Map<SegmentId, number>();
@@ -75,6 +77,21 @@ export class MemoryLog {
   /** Forgets commits up to a position; without one, all of them. */
   trim(upTo: Position = this.head): void {
     this.#trimmed = Math.max(this.#trimmed, upTo);
+  }
+
+  /**
+   * Replaces all commits by others, as a restored backup does. Each host finds out at its next
+   * read.
+   */
+  replace(...commits: readonly (readonly Entry[])[]): void {
+    const replaced = commits.map((entries, at) => ({ position: at + 1, session: 0, entries, id: randomUUID() }));
+    this.#commits.splice(0, this.#commits.length, ...replaced);
+    for (const engine of this.#engines) this.#unaware.add(engine);
+  }
+
+  /** @internal Whether a host finds out now that its commits were lost. */
+  noticesLoss(engine: MemoryEngine): boolean {
+    return this.#unaware.delete(engine);
   }
 
   /** @internal */
@@ -178,12 +195,14 @@ class MemoryEngine implements LogEngine {
     queueMicrotask(() => this.#events.onNews());
   }
 
-  /** The log in memory loses no commit, so there is nothing to prepare. */
+  /** `MemoryLog.replace` notes itself which hosts are unaware. */
   expectCommit(): void {}
 
   async read(after: Position): Promise<Page> {
     await this.#log.step("read", this.session);
-    return this.#log.page(after);
+    if (!this.#log.noticesLoss(this)) return this.#log.page(after);
+    this.#events.onHistoryLost();
+    return { commits: [], more: false, behind: true };
   }
 
   async append(append: Append): Promise<Appended> {

@@ -13,7 +13,14 @@ function run(program: string, more: NodeJS.ProcessEnv = { NODE_TEST_CONTEXT: "ch
 test("a test process with an open server ends with an error that lists the server", () => {
   const { status, stderr } = run('require("node:net").createServer().listen(0, "127.0.0.1")');
   assert.equal(status, 1);
-  assert.match(stderr, /did not end within 0\.2 s. Active resources: .*TCPServerWrap/);
+  assert.match(stderr, /did not end within 0\.2 s\. It used .* MiB; load .*\. Active resources: .*TCPServerWrap/);
+});
+
+test("a test process that takes too much memory ends with an error", () => {
+  const more = { NODE_TEST_CONTEXT: "child-v8", TEST_PROCESS_SECONDS: "60", TEST_PROCESS_MIB: "10" };
+  const { status, stderr } = run('require("node:net").createServer().listen(0, "127.0.0.1")', more);
+  assert.equal(status, 1);
+  assert.match(stderr, /takes more than 10 MiB of memory\. It used/);
 });
 
 test("the limit does not keep a finished process alive", () => {

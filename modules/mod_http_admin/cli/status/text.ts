@@ -22,6 +22,7 @@ export function statusLines(status: ServerStatus, output: Shown, metrics?: Parti
     ...columns(summary(status, metrics)).split("\n"),
     "",
     ...moduleLines(status.modules, output),
+    ...sandboxLines(status.modules, output),
     ...certificateLines(status.certificates, output),
     ...requestLines(status.requests, title),
     ...(status.warnings.length === 0 ? [] : [""]),
@@ -93,6 +94,27 @@ function moduleLines(modules: readonly ModuleState[], { paint }: Shown): string[
     (cell) => paint("dim", cell),
   );
   return columns([head, ...rows]).split("\n");
+}
+
+/** Returns the layers of each sandbox, one line each, and how to get those that are missing. */
+function sandboxLines(modules: readonly ModuleState[], { paint }: Shown): string[] {
+  const rows = modules.flatMap(({ name, host, sandbox = [] }) =>
+    sandbox.flatMap((layer, at) => {
+      const title = host === "*" ? name : `${name} on ${host}`;
+      return [
+        [
+          at === 0 ? `  ${printable(title)}` : "",
+          layer.name,
+          layer.is_active ? paint("green", "on") : paint("yellow", "off"),
+          printable(layer.text),
+        ],
+        ...(layer.remedy === undefined ? [] : [["", "", "", paint("cyan", `→ ${printable(layer.remedy)}`)]]),
+      ];
+    }),
+  );
+  if (rows.length === 0) return [];
+  const head = ["  SANDBOX", "LAYER", "", ""].map((cell) => paint("dim", cell));
+  return ["", ...columns([head, ...rows]).split("\n")];
 }
 
 function certificateLines(certificates: ServerStatus["certificates"], { paint }: Shown): string[] {

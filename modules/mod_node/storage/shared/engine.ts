@@ -74,4 +74,9 @@ export interface EngineEvents {
   readonly onNews: () => void;
   /** Called when the database says that the session has ended. */
   readonly onSessionLost: () => void;
+  /**
+   * Called when the log lacks commits that the copies have. They must start again with a snapshot,
+   * because the log may have other commits at the same positions.
+   */
+  readonly onHistoryLost: () => void;
 }

@@ -47,6 +47,8 @@ export class LogClient implements SharedLog {
   #started = false;
   /** Whether copies on the disk may belong to another history of the log. */
   #isDoubtful = false;
+  /** Whether the copies have commits that the log has lost, until a snapshot replaces them. */
+  #isOutdated = false;
   #calls: Call[] = [];
   #writing: Promise<void> | undefined;
   #reading: Promise<void> | undefined;
@@ -62,6 +64,9 @@ export class LogClient implements SharedLog {
         if (this.#started && !this.#closing.signal.aborted) this.refresh().catch(() => {});
       },
       onSessionLost: () => this.#loseSession(),
+      onHistoryLost: () => {
+        this.#isOutdated = true;
+      },
     });
   }
 
@@ -183,7 +188,9 @@ export class LogClient implements SharedLog {
     for (;;) {
       const after = this.#applied;
       const page = await this.#engine.read(after);
-      if (!page.behind) {
+      if (this.#isOutdated) {
+        // The page may follow commits of the new history that the copies lack.
+      } else if (!page.behind) {
         this.#applyCommits(page.commits);
         if (page.more) {
           await this.#settled();
@@ -217,6 +224,7 @@ export class LogClient implements SharedLog {
 
   async #takeSnapshot(): Promise<void> {
     this.counts.snapshots += 1;
+    this.#isOutdated = false;
     this.#applied = 0;
     for (const copy of this.#copies) {
       copy.from = 0;
@@ -248,7 +256,7 @@ export class LogClient implements SharedLog {
   async #writeGroup(): Promise<void> {
     for (let races = 0; ; races += 1) {
       // Entries can only be calculated on copies that have the current state.
-      if (this.#resetting !== undefined || this.#isDoubtful) await this.refresh();
+      if (this.#resetting !== undefined || this.#isDoubtful || this.#isOutdated) await this.refresh();
       const result = await this.#attempt(races >= MAX_RACES);
       if (typeof result === "function") return await result();
       this.counts.races += 1;

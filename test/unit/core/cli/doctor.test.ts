@@ -8,9 +8,18 @@ import { dataChecks } from "#core/cli/doctor/data_checks.ts";
 import { systemChecks } from "#core/cli/doctor/system_checks.ts";
 import { runChecks } from "#core/cli/doctor.ts";
 import { configFrom } from "#core/config/index.ts";
+import { type SandboxLayer, sandboxLayers } from "#core/sandbox/index.ts";
 import type { ServerStatus } from "#core/types.ts";
 import { folderOf, pluginHost } from "#test/unit/core/module/support.ts";
 import { ran } from "./called.ts";
+
+/** A machine without namespaces, whose server is not root. */
+const layers: readonly SandboxLayer[] = [
+  { name: "landlock", works: true, detail: "Files are refused.", isRequired: true },
+  { name: "namespaces", works: false, detail: "No bubblewrap.", remedy: "Install it.", isRequired: false },
+  { name: "user", works: false, detail: "Not root.", remedy: "Start it as root.", isRequired: false },
+];
+const noLandlock: SandboxLayer = { ...layers[0]!, works: false, detail: "Old kernel.", remedy: "Update it." };
 
 const space = { type: 0xef53, free: 50e9, files: 1000, freeFiles: 900 };
 const machine: System = {
@@ -29,7 +38,7 @@ async function healthy(t: TestContext) {
   const data = join(await folderOf(t, {}), "data");
   await mkdir(data, { mode: 0o700 });
   const report = { config: undefined, problems: [], warnings: [] };
-  const well = { report, config: undefined, data, socket: join(data, "admin.sock"), running: undefined };
+  const well = { report, config: undefined, data, socket: join(data, "admin.sock"), running: undefined, layers };
   const found = async (other: Partial<Installation>, system: Partial<System> = {}) => {
     const installation = { ...well, unreached: undefined, ...other, system: { ...machine, ...system } };
     const results = await runChecks([...systemChecks, ...dataChecks], installation);
@@ -143,6 +152,25 @@ describe("modhost doctor", () => {
     assert.match(text, /^server: warning: The module x: slow$/m);
   });
 
+  test("finds modules that cannot be sandboxed here, and says how to get what is missing", async (t) => {
+    const { data, found } = await healthy(t);
+    const withModules = (modules: object) => configFrom({ modules }, data);
+    const sandboxed = withModules({ shop: { run: "sandboxed" }, wiki: { run: "isolated" } });
+    assert.equal(textsOf(await found({ config: sandboxed })), "", "optional layers may be missing");
+    const [result] = await found({ config: sandboxed, layers: [noLandlock, ...layers.slice(1)] });
+    assert.deepEqual(result, {
+      check: "sandbox",
+      findings: [{ level: "problem", text: "Old kernel. It is required for shop.", remedy: "Update it." }],
+    });
+    const required = withModules({ shop: { run: "sandboxed", namespaces: "required" } });
+    assert.match(
+      textsOf(await found({ config: required })),
+      /^sandbox: problem: No bubblewrap\. It is required for shop\.$/,
+    );
+    const none = withModules({ wiki: { run: "isolated" } });
+    assert.equal(textsOf(await found({ config: none, layers: [noLandlock] })), "");
+  });
+
   test("reports a check that throws as a finding", async (t) => {
     const { data } = await healthy(t);
     const broken = { name: "x", help: "", run: () => Promise.reject(new Error("no luck")) };
@@ -177,6 +205,21 @@ describe("modhost doctor as a command", () => {
     assert.equal(wrong.code, 1);
     assert.match(wrong.stdout, /^problem {3}configuration .*load_timeout/m);
     assert.match(wrong.stdout, /→ correct .*; then run modhost check/);
+  });
+
+  test("names each layer of the sandbox, as text and as JSON", async (t) => {
+    const cwd = await folderOf(t, { "modhost.config.json": '{ "http_ports": [], "https_ports": [] }' });
+    const { sandbox } = JSON.parse((await ran(cwd, ["doctor", "--json"])).stdout);
+    assert.deepEqual(
+      sandbox,
+      sandboxLayers().map(({ isRequired: is_required, ...layer }) => ({ ...layer, is_required })),
+    );
+    const { stdout } = await ran(cwd, ["doctor", "--no-json"]);
+    for (const { name, works, detail, remedy } of sandboxLayers()) {
+      const state = works ? "works" : "missing";
+      assert.match(stdout, new RegExp(`^  ${name} +${state} +${RegExp.escape(detail)}$`, "m"));
+      if (remedy !== undefined) assert.ok(stdout.includes(`→ ${remedy}`), remedy);
+    }
   });
 
   test("inspects the running server", async (t) => {

@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { configFrom } from "#core/config/index.ts";
 import { environmentFor } from "#core/isolation/environment.ts";
-import { countAudited, type IsolationDeps, taskOf } from "#core/isolation/task.ts";
+import { countReported, type IsolationDeps, taskOf } from "#core/isolation/task.ts";
 import { Instance } from "#core/module/instance.ts";
 import { Items } from "#core/module/items.ts";
 import { locatePath } from "#core/module/locate.ts";
@@ -301,7 +301,7 @@ describe("the audit of what the kernel would refuse", () => {
     assert.ok(seen.includes("write /no/such/file"), stdout);
   });
 
-  test("lists them as refused unless they are granted, and takes no reports of a module that is not audited", async (t) => {
+  test("lists them as refused unless they are granted; without an audit, nobody counts what passed", async (t) => {
     const folder = await folderOf(t, { "shop/index.js": "", "srv/x": "" });
     const state = (audit: boolean) => {
       const settings = { run: "sandboxed", audit, grant: { read: [join(folder, "srv")] } };
@@ -319,10 +319,10 @@ describe("the audit of what the kernel would refuse", () => {
         warn,
       });
       const isolated = { rights, authority };
-      countAudited(isolated, "read", join(folder, "shop/index.js"));
-      countAudited(isolated, "read", join(folder, "srv/x"));
-      countAudited(isolated, "read", "/etc/hosts");
-      countAudited(isolated, "constructor" as never, "x");
+      countReported(isolated, "read", join(folder, "shop/index.js"));
+      countReported(isolated, "read", join(folder, "srv/x"));
+      countReported(isolated, "read", "/etc/hosts");
+      countReported(isolated, "constructor" as never, "x");
       const states = permissionsOf({ source: locatePath(join(folder, "shop")), rights, permissions: {} }, ledger);
       return states.map(({ what, used, denied }) => [what, used, denied]);
     };
@@ -330,6 +330,9 @@ describe("the audit of what the kernel would refuse", () => {
       [join(folder, "srv"), 1, 0],
       ["/etc/hosts", 0, 1],
     ]);
-    assert.deepEqual(state(false), [[join(folder, "srv"), undefined, undefined]]);
+    assert.deepEqual(state(false), [
+      [join(folder, "srv"), undefined, undefined],
+      ["/etc/hosts", undefined, 1],
+    ]);
   });
 });

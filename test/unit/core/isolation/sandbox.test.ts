@@ -12,7 +12,7 @@ import type { MadeToken } from "#core/types.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { runModes, runningAs } from "#test/support/run_modes.ts";
 import { callAt } from "#test/unit/modules/mod_http_admin/support.ts";
-import { folderOf, logged, pluginHost } from "../module/support.ts";
+import { folderOf, logged, pluginHost, stateOf } from "../module/support.ts";
 import { reconfigured } from "../operations/reconfigured.ts";
 
 const skip = runModes.find(({ mode }) => mode === "sandboxed")?.skip ?? false;
@@ -30,6 +30,15 @@ function processesOf(folder: string): number[] {
   });
 }
 
+/** Kills a process, unless it has ended with the one before it. */
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
 /** Starts a host in a process of its own, with the modules in a folder. */
 async function separateHost(t: TestContext, folder: string) {
   const program = fileURLToPath(new URL("./host_program.ts", import.meta.url));
@@ -43,7 +52,7 @@ async function separateHost(t: TestContext, folder: string) {
   return { child, get };
 }
 
-const shop = `import { readdirSync } from "node:fs";
+const shop = `import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 export const depends = ["http"];
 export default (module) => module.provides("http", { route: {
@@ -56,6 +65,7 @@ export default (module) => module.provides("http", { route: {
   "GET /print": () => { for (let n = 0; n < 3000; n += 1) console.log("line %d", n); console.error("\\u001b[2Jan error"); return ""; },
   "GET /long": () => { process.stdout.write("x".repeat(1_000_000)); return ""; },
   "GET /fields": () => { module.log.info({ user: 1 }, "text"); return ""; },
+  "GET /passwd": () => { try { return readFileSync("/etc/passwd", "utf8"); } catch ({ code }) { return code; } },
   "GET /headers": ({ request }) => JSON.stringify(request.headers.authorization ?? null),
 } });`;
 
@@ -86,6 +96,22 @@ describe("a sandboxed process", { skip }, () => {
     assert.ok(lines().length >= 900 && lines().length < 2000, `${lines().length} lines are logged`);
     assert.equal(lines()[0]?.module, "shop");
     await host.inject("/shop/long");
+  });
+
+  test("reports a file that was refused, so that the log and its permissions name the grant", async (t) => {
+    const host = await pluginHost(t, { "mod_shop.js": shop }, running(["shop"]));
+    for (let times = 0; times < 2; times += 1) {
+      assert.equal((await host.inject("/shop/passwd")).body, "ERR_ACCESS_DENIED");
+    }
+    const refused = () => logged(host, "warn").filter(({ msg }) => msg.startsWith("It was refused: may read"));
+    await eventually("it is logged", () => refused().length > 0);
+    const grant = 'modules: { shop: { grant: { read: ["/etc/passwd"] } } }';
+    assert.deepEqual(
+      refused().map(({ msg }) => msg),
+      [`It was refused: may read /etc/passwd; ${grant} grants it`],
+    );
+    const permission = stateOf(host, "shop")?.permissions?.find(({ what }) => what === "/etc/passwd");
+    assert.deepEqual([permission?.is_granted, permission?.grant], [false, grant]);
   });
 
   test("does not get the token that has let a request in, and gets other credentials", async (t) => {
@@ -137,7 +163,7 @@ describe("a sandboxed process", { skip }, () => {
       await host.host.reload("shop");
       await look();
     }
-    for (const pid of processesOf(folders.at(-1) as string)) process.kill(pid, "SIGKILL");
+    for (const pid of processesOf(folders.at(-1) as string)) killIfAlive(pid);
     await eventually("it is started again", async () => (await host.inject("/shop")).status === 200);
     await look();
     assert.equal(new Set(folders).size, folders.length);

@@ -56,6 +56,20 @@ describe("the status for people", () => {
     }
   });
 
+  test("contains each layer of a sandbox, whether it is on, and how to get it", () => {
+    const sandbox = [
+      { name: "landlock", is_active: true, text: "Files are refused." },
+      { name: "user", is_active: false, text: "It runs as the user of the server.", remedy: "Start it as root." },
+    ];
+    const modules = [module("http", "loaded"), { ...module("shop", "loaded"), sandbox }];
+    const text = statusLines({ ...newStatus(), modules }, plain).join("\n");
+    assert.match(
+      text,
+      /^ {2}shop +landlock +on +Files are refused\.\n +user +off +It runs as the user of the server\.\n +→ Start it as root\.$/m,
+    );
+    assert.doesNotMatch(statusLines(newStatus(), plain).join("\n"), /SANDBOX/);
+  });
+
   test("contains the load and the rate of requests if they are known", () => {
     const metrics = { cpu: 0.12, event_loop: 0.034, rss: 120e6, heap: 40e6, active: 2, requests: 1250.4, errors: 3 };
     const text = statusLines(newStatus(), plain, metrics).join("\n");

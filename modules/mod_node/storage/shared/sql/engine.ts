@@ -185,6 +185,8 @@ export class SqlEngine implements LogEngine {
   }
 
   async *snapshot(): AsyncGenerator<readonly Commit[]> {
+    // The snapshot replaces the copies, and with them the commits that they expected.
+    this.#history.clear();
     const line = new SqlConnection(this.#settings, { name: this.#options.name, counts: this.counts });
     try {
       const sql = await line.run(async (sql) => sql, this.#options.refreshMs);
@@ -409,6 +411,7 @@ export class SqlEngine implements LogEngine {
    */
   #loseHistory(): void {
     this.#history.clear();
+    this.#events?.onHistoryLost();
     this.#loseSession();
   }
 }

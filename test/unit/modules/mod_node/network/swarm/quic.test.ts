@@ -136,7 +136,11 @@ async function foreignPeer(t: TestContext, to: TestPeer) {
   return async () => {
     const stream = await raceSignal(connection.outboundStream(), AbortSignal.timeout(60_000));
     await stream.write(hello);
-    for (let received = 0; received < hello.length; ) received += (await stream.read(hello.length))?.length ?? 0;
+    for (let received = 0; received < hello.length; ) {
+      const piece = await stream.read(hello.length);
+      assert.ok(piece !== null, "the stream ended before its protocol was agreed on");
+      received += piece.length;
+    }
     return stream;
   };
 }

@@ -82,6 +82,20 @@ test("a host that commits while it reads needs no snapshot when the log is trimm
   assert.equal(client.counts.snapshots, 0);
 });
 
+test("a host that commits while it reads drops its commit when the log turns out to have lost it", async () => {
+  const log = new MemoryLog();
+  const { client, notes } = hostOf(log);
+  const isRead = Promise.withResolvers<void>();
+  log.onStep = (step) => (step === "read" ? isRead.promise : undefined);
+  const look = client.refresh();
+  await client.commit(() => write(set("lost")));
+  log.replace([set("other")]);
+  isRead.resolve();
+  await look;
+  await client.commit(() => write(set("next")));
+  assert.deepEqual(notes.keys, ["other", "next"]);
+});
+
 test("calls that arrive while a commit is written share the next one, at the newest state", async () => {
   const log = new MemoryLog();
   const { client } = hostOf(log);

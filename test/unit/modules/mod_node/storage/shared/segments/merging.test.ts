@@ -69,7 +69,9 @@ test("mostly dead segments are rewritten, dead ones are dropped, and a new host 
   const third = await store.open();
   t.after(() => third.close());
   for (const host of [one, other, third]) assert.deepEqual(await contents(host.blocks), contentsOf(left));
-  assert.deepEqual(await third.blocks.upkeep.metrics(), { ...(await other.blocks.upkeep.metrics()), cached: 0 });
+  // Chunks that were read are cached in the background, so their number differs from run to run.
+  const [seen, expected] = await Promise.all([third, other].map(({ blocks }) => blocks.upkeep.metrics()));
+  assert.deepEqual({ ...seen, cached: 0 }, { ...expected, cached: 0 });
   assert.deepEqual(await faults(third), []);
 });
 

@@ -156,16 +156,28 @@ for (const [length, keys] of [
     await goBack(url, keys);
     const { log, metadata, close } = await open(true);
     try {
+      await log.refresh();
+      // Where the new history is shorter, this commit is at the position of a lost one.
+      const other = await openSqlLog({ url, name: "b", peer: "b" });
+      try {
+        await other.log.commit(() => ({
+          entries: [{ kind: "metadata", changes: [["others", bytes("1")]] }],
+          result: undefined,
+        }));
+      } finally {
+        await other.log.close();
+      }
       await eventually("it can commit", () =>
         metadata.compareAndSet("own", undefined, bytes("1")).then(
           () => true,
           () => false,
         ),
       );
-      for (const key of ["kept", ...keys, "own"]) assert.equal(text(await metadata.get(key)), "1", key);
+      const all = ["kept", ...keys, "others", "own"];
+      for (const key of all) assert.equal(text(await metadata.get(key)), "1", key);
       for (const key of ["lost1", "lost2"]) assert.equal(await metadata.has(key), false, key);
       await log.refresh();
-      assert.deepEqual([...behind.keys].sort(), ["kept", ...keys, "own"].sort());
+      assert.deepEqual([...behind.keys].sort(), all.sort());
       assert.equal(log.counts.snapshots, 1);
     } finally {
       await close();
