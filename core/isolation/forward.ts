@@ -32,6 +32,7 @@ import { isHttp2 } from "../util/http2.ts";
 import { tracedFields } from "../util/log.ts";
 import type { IncomingMessage } from "../util/node_http.ts";
 import type { NodeRequest } from "../util/node_messages.ts";
+import type { RequestAccount, RequestUse } from "./limits/request_account.ts";
 import type { Bearer, Refusal } from "./messages.ts";
 
 /** Response fields of the worker that the host writes itself. */
@@ -50,6 +51,7 @@ export interface ForwarderOptions {
    * that needs none, and the module could use it.
    */
   readonly withholdsTokens: boolean;
+  readonly requests: RequestAccount;
   /** Called with the reason when the worker sends what no correct worker sends. */
   malformed(reason: string): void;
 }
@@ -91,6 +93,8 @@ export class Forwarder {
   readonly handle = async (exchange: Exchange): Promise<unknown> => {
     if (this.#forwarded.has(exchange)) return undefined;
     this.#forwarded.add(exchange);
+    const use = this.#begin(exchange);
+    if (use === undefined) return true;
     const body = exchange.hasBody ? await bodyOf(exchange) : exchange.request.buffered;
     if (exchange.gone) return true;
     const { request, response } = exchange;
@@ -113,7 +117,9 @@ export class Forwarder {
     response.raw.once("close", () => call.close());
     followHalfClose(raw, call);
     try {
-      return respond(exchange, await call.response);
+      const received = await call.response;
+      use.responded();
+      return respond(exchange, received);
     } catch (error) {
       await this.#unanswered(exchange, error);
       return true;
@@ -124,6 +130,8 @@ export class Forwarder {
   readonly upgrade = async (exchange: WebSocketExchange): Promise<unknown> => {
     if (this.#forwarded.has(exchange)) return undefined;
     this.#forwarded.add(exchange);
+    const use = this.#begin(exchange);
+    if (use === undefined) return true;
     const { request, response } = exchange;
     const { raw } = request;
     const opened = openInnerRequest(raw, this.#target, {
@@ -146,6 +154,9 @@ export class Forwarder {
     } catch (error) {
       await this.#unanswered(exchange, error);
       return true;
+    } finally {
+      // A websocket is no request any longer.
+      use.end();
     }
     const { incoming, tunnel } = received;
     if (tunnel === undefined) return respond(exchange, linkedResponseOf(incoming));
@@ -153,6 +164,14 @@ export class Forwarder {
     else joinTunnels(exchange.tunnel(), tunnel, incoming.rawHeaders);
     return true;
   };
+
+  /** Counts a request. Refuses it, and returns undefined, if the module has as many as it may. */
+  #begin(exchange: Exchange): RequestUse | undefined {
+    const use = this.#options.requests.begin(exchange.request.id);
+    if (use === undefined) refuseForNow(exchange);
+    else exchange.response.raw.once("close", () => use.end());
+    return use;
+  }
 
   #whenLeaving(exchange: Exchange): void {
     exchange.request.whenLeaving(() => this.#leaving(exchange.mount?.closeCode ?? 1001));
@@ -177,11 +196,13 @@ export class Forwarder {
     if (exchange.gone) return;
     if (error instanceof RelayFault && error.reason === "bad_answer") exchange.refuse(error.status);
     else if (lives) exchange.cut();
-    else {
-      exchange.response.headers.retry_after = "1";
-      exchange.refuse(503);
-    }
+    else refuseForNow(exchange);
   }
+}
+
+function refuseForNow(exchange: Exchange): void {
+  exchange.response.headers.retry_after = "1";
+  exchange.refuse(503);
 }
 
 /** Returns the target of the request line, and the Host header of a request that has none. */

@@ -14,6 +14,7 @@ import { ServedRequests } from "../relay/served_requests.ts";
 import { remoteToken, type ScopeKinds } from "../tokens/index.ts";
 import type { HttpErrorEvent, HttpProvider, Module, OwnedItem, TokenRefusal, Tokens } from "../types.ts";
 import type { TokenBearer } from "../util/token_use.ts";
+import { currentRequest } from "./current_request.ts";
 import type { WorkerLog } from "./log.ts";
 import type { Bearer, Refusal, Serving, WorkerRequestFacts } from "./messages.ts";
 import { traceRequest } from "./traced.ts";
@@ -92,7 +93,7 @@ export class WorkerHttp {
       else if (first[0] === 0) {
         new ServedRequests(socket, first, token, (request, response, id, facts) => {
           store(request, facts === "" ? { id } : { id, ...JSON.parse(facts) });
-          service.serve(request, response);
+          currentRequest.run({ id, fetches: 0 }, () => service.serve(request, response));
         });
       } else {
         socket.unshift(first);

@@ -2,7 +2,8 @@
 import { chmodSync, chownSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type ModuleRights, makeDataFolder } from "../module/rights.ts";
-import { hasNamespaces, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
+import { limitsOf, type ModuleLimits } from "../permissions/index.ts";
+import { hasNamespaces, type SandboxLimits, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
 import { packageFolder } from "../util/package.ts";
 import type { SourceFile } from "./messages.ts";
 
@@ -43,8 +44,7 @@ export function readablePaths({ policy }: ModuleRights): string[] {
  */
 export function makePolicy({ source, program, folder }: PolicyFiles, rights: ModuleRights): MadePolicy {
   const { write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
-  const { limits } = rights.settings;
-  const temporary = join(folder, "tmp");
+  const temporary = temporaryFolder(folder);
   mkdirSync(temporary, { mode: 0o700 });
   const data = makeDataFolder(rights);
   const folders = data === undefined ? [] : [data];
@@ -71,9 +71,38 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     env: { HOME: temporary, ...env, TMPDIR: temporary },
     namespaces,
     user,
-    ...(limits !== undefined && { rlimits: { openFiles: limits.open_files } }),
+    rlimits: rlimitsOf(limitsOf(rights.settings), id !== undefined),
   };
   return { policy, barrier };
+}
+
+/** Returns the folder for temporary files in the private folder of a process. */
+export const temporaryFolder = (folder: string): string => join(folder, "tmp");
+
+/** Threads that a process of Node.js and each program that it runs may have. */
+const THREADS = 64;
+
+/** Reloads run two processes of a module at once, and both count for its user. */
+const AT_ONCE = 2;
+
+/**
+ * Bytes of writable memory that a process may reserve beyond its limit. Node.js and V8 reserve more
+ * than they use.
+ */
+const RESERVED_BYTES = 512 * 2 ** 20;
+
+/**
+ * Returns what the kernel enforces by itself. The host's watch is stricter, and late by a moment:
+ * these bound what happens within that moment.
+ */
+function rlimitsOf({ memory, processes, open_files, disk }: ModuleLimits, hasOwnUser: boolean): SandboxLimits {
+  return {
+    data: memory * AT_ONCE + RESERVED_BYTES,
+    openFiles: open_files,
+    fileSize: disk,
+    // The kernel counts threads, and all those of the user.
+    ...(hasOwnUser && { processes: AT_ONCE * THREADS * (processes + 1) }),
+  };
 }
 
 /**

@@ -150,8 +150,13 @@ export function grantedTo({ run, settings }: ModuleRights): ModulePermissions | 
  * Creates the data folder of a module that may write there, and returns its path. Only its owner
  * can open it.
  */
-export function makeDataFolder({ folders, settings }: ModuleRights): string | undefined {
-  if (settings.grant?.write?.includes("data") !== true) return undefined;
-  makePrivateFolder(folders.dataFolder);
-  return folders.dataFolder;
+export function makeDataFolder(rights: ModuleRights): string | undefined {
+  const folder = dataFolderOf(rights);
+  if (folder !== undefined) makePrivateFolder(folder);
+  return folder;
+}
+
+/** Returns the data folder of a module; undefined if it may not write there. */
+export function dataFolderOf({ folders, settings }: ModuleRights): string | undefined {
+  return settings.grant?.write?.includes("data") === true ? folders.dataFolder : undefined;
 }
