@@ -21,11 +21,13 @@ import {
   REFUSED_FIELD,
 } from "../relay/inner_request.ts";
 import { relayEarlyHints } from "../relay/interim.ts";
+import { LinkedBody } from "../relay/linked_body.ts";
 import { trailersOf } from "../relay/message.ts";
 import { OutgoingRequest, type Received } from "../relay/outgoing_request.ts";
 import { type LinkedCall, type LinkedResponse, RequestLink } from "../relay/request_link.ts";
-import { relayResponse, relayWhole } from "../relay/response.ts";
+import { relayLinked, relayResponse, relayWhole } from "../relay/response.ts";
 import { joinTunnels } from "../relay/tunnel.ts";
+import type { ResponseFields } from "../types.ts";
 import { headerOf } from "../util/header_fields.ts";
 import { isHttp2 } from "../util/http2.ts";
 import { tracedFields } from "../util/log.ts";
@@ -144,7 +146,7 @@ export class Forwarder {
       return true;
     }
     const { incoming, tunnel } = received;
-    if (tunnel === undefined) return respond(exchange, linkedResponseOf(incoming));
+    if (tunnel === undefined) return respond(exchange, { ...headOf(incoming), body: incoming });
     if (exchange.gone) tunnel.socket.destroy();
     else joinTunnels(exchange.tunnel(), tunnel, incoming.rawHeaders);
     return true;
@@ -219,24 +221,24 @@ function bearerOf({ request: { token } }: Exchange): Bearer | undefined {
   return token && { id: token.id, name: token.name, scopes: token.scopes };
 }
 
-function respond(exchange: Exchange, received: LinkedResponse): unknown {
+type Response = Omit<LinkedResponse, "body"> & { readonly body: Buffer | LinkedBody | IncomingMessage };
+
+function respond(exchange: Exchange, received: Response): unknown {
   const { response } = exchange;
   const { rawHeaders, statusCode, body } = received;
   const refused = headerOf(rawHeaders, REFUSED_FIELD);
   const isPassed = headerOf(rawHeaders, PASSED_FIELD) !== undefined;
   if (!isPassed && refused === undefined) {
     const fields = innerResponseFields(rawHeaders, ofHost);
-    const { headers, ...parts } =
-      body instanceof Uint8Array
-        ? relayWhole(received, fields, body)
-        : relayResponse(exchange, body, fields, (error) => exchange.report(error), { isOwn: true });
+    const { headers, ...parts } = relayed(exchange, received, fields);
     Object.assign(response.headers, headers);
     // Koa ignores what middleware returns, so the parts of the response are set here.
     const { body: content, ...head } = parts;
     Object.assign(response, head);
     return response.send(content);
   }
-  if (!(body instanceof Uint8Array)) body.resume();
+  if (body instanceof LinkedBody) body.drop();
+  else if (!(body instanceof Uint8Array)) body.resume();
   if (isPassed || refused === undefined) return undefined;
   Object.assign(response.headers, headerTable(innerResponseFields(rawHeaders, ofPage)));
   const { message, error } = readRefusal(refused);
@@ -244,10 +246,16 @@ function respond(exchange: Exchange, received: LinkedResponse): unknown {
   return true;
 }
 
-/** Returns a response of HTTP in the form of one that came over the link. */
-function linkedResponseOf(incoming: IncomingMessage): LinkedResponse {
-  const { statusCode = 502, statusMessage = "", rawHeaders } = incoming;
-  return { statusCode, statusMessage, rawHeaders, body: incoming };
+function relayed(exchange: Exchange, received: Response, fields: readonly string[]): ResponseFields {
+  const { body } = received;
+  const failed = (error: Error) => exchange.report(error);
+  if (body instanceof Uint8Array) return relayWhole(received, fields, body);
+  if (body instanceof LinkedBody) return relayLinked(exchange, { ...received, body }, fields, failed);
+  return relayResponse(exchange, body, fields, failed, { isOwn: true });
+}
+
+function headOf({ statusCode = 502, statusMessage = "", rawHeaders }: IncomingMessage): Omit<LinkedResponse, "body"> {
+  return { statusCode, statusMessage, rawHeaders };
 }
 
 /**

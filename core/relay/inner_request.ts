@@ -146,11 +146,17 @@ const peers = new WeakMap<Socket, Peer>();
 
 const peerTexts = new WeakMap<Socket, string>();
 
-/** Returns the two ends of a client's connection as JSON that a header can carry. */
+let connections = 0;
+
+/**
+ * Returns the two ends of a client's connection, and its number, as JSON. No other connection has
+ * the same text.
+ */
 export function peerTextOf(socket: Socket): string {
   let text = peerTexts.get(socket);
   if (text === undefined) {
-    text = asciiJson(peerOf(socket));
+    connections += 1;
+    text = asciiJson({ ...peerOf(socket), connection: connections });
     peerTexts.set(socket, text);
   }
   return text;

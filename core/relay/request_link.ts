@@ -2,14 +2,13 @@
  * The host's end of the connection that carries the requests for one worker. It checks every frame,
  * because the worker may be hostile.
  */
-import type { IncomingMessage } from "node:http";
-import { connect } from "node:net";
 import { headerOf, isFieldValue, isToken } from "../util/header_fields.ts";
 import { asHost } from "../util/usage.ts";
 import { RelayFault } from "./fault.ts";
 import { FrameFault } from "./frames.ts";
 import type { InnerAddress } from "./inner_request.ts";
-import { RelayedMessage } from "./relayed_message.ts";
+import { type BodySource, LinkedBody } from "./linked_body.ts";
+import { ReadMemory } from "./read_memory.ts";
 import {
   type Frame,
   type FrameKind,
@@ -43,8 +42,8 @@ export interface LinkedResponse {
   readonly statusCode: number;
   readonly statusMessage: string;
   readonly rawHeaders: string[];
-  /** The body, if it has arrived in one piece, or the message from which it is read. */
-  readonly body: Buffer | IncomingMessage;
+  /** The body, if it has arrived in one piece, or its pieces. */
+  readonly body: Buffer | LinkedBody;
 }
 
 /** Sends requests to a worker over one connection, which the first request opens. */
@@ -80,24 +79,19 @@ class LinkConnection {
    */
   readonly #calls: (LinkedCall | undefined)[] = [];
   readonly #free: number[] = [];
-  #isOpen = false;
+  readonly #memory = new ReadMemory();
   isClosed = false;
 
   constructor({ path, token }: InnerAddress, malformed: (reason: string) => void) {
     this.#malformed = malformed;
     // The connection belongs to the host, and not to the module whose request opens it.
-    const socket = asHost(() => connect(path));
-    socket.once("connect", () => {
-      this.#isOpen = true;
-    });
-    const limits = { maxBytes: MAX_HEAD_BYTES + WHOLE_BYTES };
-    this.#frames = asHost(() => new FrameSocket(socket, this, limits));
+    this.#frames = asHost(() => FrameSocket.open(path, this.#memory, this, MAX_HEAD_BYTES + WHOLE_BYTES));
     this.#frames.send(frameKinds.hello, 0, true, token);
   }
 
   send(request: LinkedRequest): LinkedCall {
     const id = this.#free.pop() ?? this.#calls.length;
-    const call = new LinkedCall(this.#frames, id, request);
+    const call = new LinkedCall(this.#frames, this.#memory, id, request);
     this.#calls[id] = call;
     call.begin();
     return call;
@@ -122,7 +116,7 @@ class LinkConnection {
 
   closed(fault: FrameFault | undefined): void {
     this.isClosed = true;
-    const lost = new RelayFault(this.#isOpen ? "lost" : "connect", "it closed the connection without a response");
+    const lost = new RelayFault(this.#frames.isOpen ? "lost" : "connect", "it closed the connection without a response");
     for (const call of this.#calls.splice(0)) {
       if (call === undefined) continue;
       call.isOver = true;
@@ -139,18 +133,21 @@ class LinkConnection {
 }
 
 /** One request to a worker, until both sides are done with it. */
-export class LinkedCall {
+export class LinkedCall implements BodySource {
   /** Rejects with a RelayFault, or with the error of the body on its way from the client. */
   readonly response: Promise<LinkedResponse>;
   /** Its number belongs to another call from now on. */
   isOver = false;
   readonly #frames: FrameSocket;
+  readonly #memory: ReadMemory;
   readonly #id: number;
   readonly #request: LinkedRequest;
   readonly #settle = Promise.withResolvers<LinkedResponse>();
   /** The response, if its body arrives in pieces. */
-  #incoming: RelayedMessage | undefined;
+  #incoming: LinkedBody | undefined;
   #hasHead = false;
+  /** Whether a response with the status of the head has a body. */
+  #mayHaveBody = true;
   /** Bytes that the worker may still send, and that may still be sent to it. */
   #window = WINDOW_BYTES;
   #credit = WINDOW_BYTES;
@@ -167,8 +164,9 @@ export class LinkedCall {
   /** The host drops the rest of the response. */
   #isAborted = false;
 
-  constructor(frames: FrameSocket, id: number, request: LinkedRequest) {
+  constructor(frames: FrameSocket, memory: ReadMemory, id: number, request: LinkedRequest) {
     this.#frames = frames;
+    this.#memory = memory;
     this.#id = id;
     this.#request = request;
     const { body } = request;
@@ -210,8 +208,7 @@ export class LinkedCall {
     this.#isSent = true;
     this.#credited?.();
     this.#settle.reject(error);
-    const incoming = this.#incoming;
-    if (incoming !== undefined && !incoming.complete) incoming.destroy(error);
+    this.#incoming?.fail(error);
   }
 
   /** Bytes of the response. @throws {FrameFault} */
@@ -220,11 +217,11 @@ export class LinkedCall {
     if (this.#hasResponded || !this.#hasHead) throw new FrameFault("it sends a body without a head");
     this.#window -= piece.length;
     if (this.#window < 0) throw new FrameFault("it sends more of a body than the host has asked for");
-    if (incoming === undefined || incoming.complete || incoming.destroyed) return;
+    if (incoming === undefined || incoming.isEnded) return;
     // More than Content-Length announces is not part of the response.
     const part = piece.length > this.#left ? piece.subarray(0, this.#left) : piece;
     this.#left -= part.length;
-    incoming.give(part);
+    incoming.give(this.#memory.keep(part));
     if (this.#left === 0) incoming.finish([]);
   }
 
@@ -275,36 +272,37 @@ export class LinkedCall {
       return;
     }
     const length = Number(headerOf(head.rawHeaders, "content-length") ?? Number.NaN);
-    const { statusCode } = head;
-    if (isLast && length === body.length && this.#mayHaveBody(statusCode)) {
-      this.#settle.resolve({ ...head, body });
+    this.#mayHaveBody = this.#isBodyOf(head.statusCode);
+    if (isLast && length === body.length && this.#mayHaveBody) {
+      this.#settle.resolve({ ...head, body: Buffer.from(body) });
       return;
     }
-    const message = this.#messageOf(head);
-    this.#incoming = message;
+    const incoming = new LinkedBody(this);
+    this.#incoming = incoming;
     if (Number.isSafeInteger(length) && !isLast) this.#left = length;
     if (body.length > 0) this.data(body);
-    if (isLast) message.finish([]);
-    this.#settle.resolve({ ...head, body: message });
+    if (isLast) incoming.finish([]);
+    this.#settle.resolve({ ...head, body: incoming });
   }
 
-  #mayHaveBody(status: number): boolean {
+  #isBodyOf(status: number): boolean {
     return this.#request.head[0] !== "HEAD" && status !== 204 && status !== 205 && status !== 304;
   }
 
-  #messageOf({ statusCode, statusMessage, rawHeaders }: ResponseHead): RelayedMessage {
-    const message = new RelayedMessage(undefined, rawHeaders, (bytes) => {
-      if (this.#hasResponded || this.#isAborted) return;
-      this.#window += bytes;
-      this.#post(frameKinds.credit, String(bytes));
-    });
-    message.statusCode = statusCode;
-    message.statusMessage = statusMessage;
-    // A reader that ends the response early ends the call.
-    message.once("close", () => {
-      if (!message.complete) this.close();
-    });
-    return message;
+  /** The reader has taken bytes of the response. */
+  taken(bytes: number): void {
+    if (this.#hasResponded || this.#isAborted) return;
+    this.#window += bytes;
+    this.#post(frameKinds.credit, String(bytes));
+  }
+
+  release(piece: Uint8Array): void {
+    this.#memory.release(piece);
+  }
+
+  /** The reader ends the response early. */
+  left(): void {
+    this.close();
   }
 
   #end(trailers: string): boolean {
@@ -313,9 +311,9 @@ export class LinkedCall {
     const fields = splitLines(trailers);
     if (!areFields(fields)) throw new FrameFault("its trailers are malformed");
     const isLast = this.#responded();
-    if (incoming === undefined || incoming.complete || incoming.destroyed) return isLast;
-    if (Number.isFinite(this.#left) && this.#mayHaveBody(Number(incoming.statusCode)))
-      incoming.destroy(new RelayFault("lost", "its body is shorter than it has announced"));
+    if (incoming === undefined || incoming.isEnded) return isLast;
+    if (Number.isFinite(this.#left) && this.#mayHaveBody)
+      incoming.fail(new RelayFault("lost", "its body is shorter than it has announced"));
     else incoming.finish(fields);
     return isLast;
   }
