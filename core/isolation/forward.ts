@@ -58,10 +58,6 @@ export class Forwarder {
   readonly #leaving: (closeCode: number) => void;
   readonly #link: RequestLink;
   readonly #options: ForwarderOptions;
-  /**
-   * Requests that were sent to the worker. Another route of the module must not send them again.
-   */
-  readonly #forwarded = new WeakSet<Exchange>();
 
   /**
    * `leaving` is called when the module is about to be unloaded, with the code for closing its
@@ -87,8 +83,7 @@ export class Forwarder {
 
   /** The handler of a route. Returns nothing when no handler of the module responds. */
   readonly handle = async (exchange: Exchange): Promise<unknown> => {
-    if (this.#forwarded.has(exchange)) return undefined;
-    this.#forwarded.add(exchange);
+    if (this.#hasForwarded(exchange)) return undefined;
     const body = exchange.hasBody ? await bodyOf(exchange) : exchange.request.buffered;
     if (exchange.gone) return true;
     const { request, response } = exchange;
@@ -120,8 +115,7 @@ export class Forwarder {
 
   /** The handler of a websocket's route, which has a connection of its own. */
   readonly upgrade = async (exchange: WebSocketExchange): Promise<unknown> => {
-    if (this.#forwarded.has(exchange)) return undefined;
-    this.#forwarded.add(exchange);
+    if (this.#hasForwarded(exchange)) return undefined;
     const { request, response } = exchange;
     const { raw } = request;
     const opened = openInnerRequest(raw, this.#target, {
@@ -151,6 +145,16 @@ export class Forwarder {
     else joinTunnels(exchange.tunnel(), tunnel, incoming.rawHeaders);
     return true;
   };
+
+  /**
+   * Whether the request was sent to the worker before: another route of the module must not send it
+   * again.
+   */
+  #hasForwarded(exchange: Exchange): boolean {
+    if (exchange.forwarders?.includes(this) === true) return true;
+    (exchange.forwarders ??= []).push(this);
+    return false;
+  }
 
   #whenLeaving(exchange: Exchange): void {
     exchange.request.whenLeaving(() => this.#leaving(exchange.mount?.closeCode ?? 1001));
@@ -201,7 +205,7 @@ async function bodyOf({ request, head }: Exchange): Promise<Uint8Array | AsyncIt
     await nextTurn();
     if (request.raw.complete && !isHttp2(request.raw)) return request.incoming.read(MAX_WHOLE_BYTES);
   }
-  return request.body_stream;
+  return request.incoming.passing();
 }
 
 /** The request that a connection of HTTP/1 waits for. */

@@ -146,17 +146,14 @@ const peers = new WeakMap<Socket, Peer>();
 
 const peerTexts = new WeakMap<Socket, string>();
 
-let connections = 0;
-
 /**
- * Returns the two ends of a client's connection, and its number, as JSON. No other connection has
- * the same text.
+ * Returns the two ends of a client's connection as JSON, with a number at random: a later
+ * connection between the same ends has another text.
  */
 export function peerTextOf(socket: Socket): string {
   let text = peerTexts.get(socket);
   if (text === undefined) {
-    connections += 1;
-    text = asciiJson({ ...peerOf(socket), connection: connections });
+    text = asciiJson({ ...peerOf(socket), connection: Math.random() });
     peerTexts.set(socket, text);
   }
   return text;

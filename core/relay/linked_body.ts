@@ -8,7 +8,7 @@ export interface BodySource {
   taken(bytes: number): void;
   /** The memory of a piece can be used again. */
   release(piece: Uint8Array): void;
-  /** The reader wants no more. */
+  /** The reader has stopped before the end. */
   left(): void;
 }
 

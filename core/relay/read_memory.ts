@@ -73,7 +73,7 @@ export class ReadMemory {
     return piece;
   }
 
-  /** Must be called once for a piece that is not needed any more. */
+  /** Ends the use of a piece. Must be called once for each. */
   release({ buffer }: Uint8Array): void {
     const slab = slabs.get(buffer);
     if (slab === undefined) return;

@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { connect, type Socket } from "node:net";
 import { FrameFault } from "./frames.ts";
-import { ReadMemory } from "./read_memory.ts";
+import type { ReadMemory } from "./read_memory.ts";
 
 /** The kinds of frames, by the number that stands for each. */
 export const frameKinds = {
@@ -49,7 +49,7 @@ export interface Frame {
 export const WINDOW_BYTES = 256 * 1024;
 
 /** Bytes that a reader has taken before the other end gets credit for more. */
-export const CREDIT_STEP_BYTES = WINDOW_BYTES / 4;
+export const CREDIT_STEP_BYTES = WINDOW_BYTES / 2;
 
 /** Bytes of a body that are sent together with the head. */
 export const WHOLE_BYTES = 64 * 1024;
@@ -97,6 +97,8 @@ export class FrameSocket {
   #to = 0;
   /** Complete parts of what is to be written before the bytes in the slab. */
   #parts: Uint8Array[] = [];
+  /** Called when these parts are written. */
+  #written: (() => void)[] = [];
   #isScheduled = false;
   /** Called before the frames of a turn are written. */
   #beforeFlush: (() => void)[] = [];
@@ -142,10 +144,14 @@ export class FrameSocket {
     this.#schedule();
   }
 
-  /** The bytes of `body` must not change afterwards. */
-  send(kind: FrameKind, id: number, isLast = true, head = "", body: Uint8Array = nothing): void {
+  /**
+   * Sends a frame. The bytes of `body` must not change until `written` is called, which never
+   * happens when the connection is lost.
+   */
+  send(kind: FrameKind, id: number, isLast = true, head = "", body: Uint8Array = nothing, written?: () => void): void {
     this.#begin(kind, id, isLast, head, body.length);
     this.#append(body);
+    if (written !== undefined) this.#written.push(written);
   }
 
   /** Sends bytes of a body as one frame. They must not change afterwards. */
@@ -200,12 +206,20 @@ export class FrameSocket {
     this.#isScheduled = false;
     this.#cut();
     const parts = this.#parts;
+    const written = this.#written;
     this.#parts = [];
+    this.#written = [];
     const socket = this.#socket;
     if (socket.destroyed) return;
     if (parts.length > 1) socket.cork();
+    const last = written.length === 0 ? undefined : parts.pop();
     for (const part of parts) socket.write(part);
-    if (parts.length > 1) socket.uncork();
+    if (last !== undefined) {
+      socket.write(last, (error) => {
+        if (!error) for (const callback of written) callback();
+      });
+    }
+    socket.uncork();
     // The system has mostly taken the bytes by now, and then the slab can be used again.
     if (socket.writableLength === 0) this.#from = this.#to = 0;
   }

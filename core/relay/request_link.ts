@@ -25,12 +25,19 @@ import {
 /** The lowest status of a final response (RFC 9110, 15). */
 const MIN_STATUS = 200;
 
+/** Maximum number of heads that a connection remembers, and the maximum length of each. */
+const MAX_KNOWN_HEADS = 64;
+const MAX_KNOWN_LENGTH = 1024;
+
 const statusLine = /^HTTP\/1\.1 (\d{3}) ([^\r\n]*)$/;
 
 export interface LinkedRequest {
   /** The lines of the head, as `ServedRequests` reads them. */
   readonly head: readonly string[];
-  /** The body, or its pieces as they arrive; undefined for a request without one. */
+  /**
+   * The body, or its pieces as they arrive, each of which is valid until the next one is requested;
+   * undefined for a request without one.
+   */
   readonly body: Uint8Array | AsyncIterable<Uint8Array> | undefined;
   /** Returns the trailers, as a flat list. Called after the body has been read. */
   trailers?(): readonly string[];
@@ -41,7 +48,7 @@ export interface LinkedRequest {
 export interface LinkedResponse {
   readonly statusCode: number;
   readonly statusMessage: string;
-  readonly rawHeaders: string[];
+  readonly rawHeaders: readonly string[];
   /** The body, if it has arrived in one piece, or its pieces. */
   readonly body: Buffer | LinkedBody;
 }
@@ -71,7 +78,9 @@ export class RequestLink {
 }
 
 class LinkConnection {
-  readonly #frames: FrameSocket;
+  readonly frames: FrameSocket;
+  readonly memory = new ReadMemory();
+  readonly heads = new HeadReader();
   readonly #malformed: (reason: string) => void;
   /**
    * The calls by their number, which a later call uses again. A `Map` with ever new keys would link
@@ -79,26 +88,25 @@ class LinkConnection {
    */
   readonly #calls: (LinkedCall | undefined)[] = [];
   readonly #free: number[] = [];
-  readonly #memory = new ReadMemory();
   isClosed = false;
 
   constructor({ path, token }: InnerAddress, malformed: (reason: string) => void) {
     this.#malformed = malformed;
     // The connection belongs to the host, and not to the module whose request opens it.
-    this.#frames = asHost(() => FrameSocket.open(path, this.#memory, this, MAX_HEAD_BYTES + WHOLE_BYTES));
-    this.#frames.send(frameKinds.hello, 0, true, token);
+    this.frames = asHost(() => FrameSocket.open(path, this.memory, this, MAX_HEAD_BYTES + WHOLE_BYTES));
+    this.frames.send(frameKinds.hello, 0, true, token);
   }
 
   send(request: LinkedRequest): LinkedCall {
     const id = this.#free.pop() ?? this.#calls.length;
-    const call = new LinkedCall(this.#frames, this.#memory, id, request);
+    const call = new LinkedCall(this, id, request);
     this.#calls[id] = call;
     call.begin();
     return call;
   }
 
   close(): void {
-    this.#frames.destroy();
+    this.frames.destroy();
   }
 
   data(id: number, piece: Buffer): void {
@@ -116,7 +124,7 @@ class LinkConnection {
 
   closed(fault: FrameFault | undefined): void {
     this.isClosed = true;
-    const lost = new RelayFault(this.#frames.isOpen ? "lost" : "connect", "it closed the connection without a response");
+    const lost = new RelayFault(this.frames.isOpen ? "lost" : "connect", "it closed the connection without a response");
     for (const call of this.#calls.splice(0)) {
       if (call === undefined) continue;
       call.isOver = true;
@@ -132,14 +140,15 @@ class LinkConnection {
   }
 }
 
+const ignore = () => undefined;
+
 /** One request to a worker, until both sides are done with it. */
 export class LinkedCall implements BodySource {
   /** Rejects with a RelayFault, or with the error of the body on its way from the client. */
   readonly response: Promise<LinkedResponse>;
   /** Its number belongs to another call from now on. */
   isOver = false;
-  readonly #frames: FrameSocket;
-  readonly #memory: ReadMemory;
+  readonly #link: LinkConnection;
   readonly #id: number;
   readonly #request: LinkedRequest;
   readonly #settle = Promise.withResolvers<LinkedResponse>();
@@ -153,7 +162,8 @@ export class LinkedCall implements BodySource {
   #credit = WINDOW_BYTES;
   /** Bytes of the response that Content-Length announces and that have not arrived. */
   #left = Number.POSITIVE_INFINITY;
-  #credited: (() => void) | undefined;
+  /** Continues the sending of the body. */
+  #wake: () => void = ignore;
   #interims = 0;
   /** Whether the request was sent in pieces, so that the worker reports when it is done with it. */
   readonly #isStreamed: boolean;
@@ -164,9 +174,8 @@ export class LinkedCall implements BodySource {
   /** The host drops the rest of the response. */
   #isAborted = false;
 
-  constructor(frames: FrameSocket, memory: ReadMemory, id: number, request: LinkedRequest) {
-    this.#frames = frames;
-    this.#memory = memory;
+  constructor(link: LinkConnection, id: number, request: LinkedRequest) {
+    this.#link = link;
     this.#id = id;
     this.#request = request;
     const { body } = request;
@@ -179,10 +188,10 @@ export class LinkedCall implements BodySource {
     const text = joinLines(head);
     if (!this.#isStreamed) {
       this.#isSent = true;
-      this.#frames.send(frameKinds.request, this.#id, true, text, body as Uint8Array | undefined);
+      this.#link.frames.send(frameKinds.request, this.#id, true, text, body as Uint8Array | undefined);
       return;
     }
-    this.#frames.send(frameKinds.request, this.#id, false, text);
+    this.#link.frames.send(frameKinds.request, this.#id, false, text);
     void this.#send(body instanceof Uint8Array ? [body] : (body as AsyncIterable<Uint8Array>));
   }
 
@@ -206,7 +215,7 @@ export class LinkedCall implements BodySource {
   /** Ends the response, or what has arrived of it, with an error. */
   fail(error: Error): void {
     this.#isSent = true;
-    this.#credited?.();
+    this.#wake();
     this.#settle.reject(error);
     this.#incoming?.fail(error);
   }
@@ -221,7 +230,7 @@ export class LinkedCall implements BodySource {
     // More than Content-Length announces is not part of the response.
     const part = piece.length > this.#left ? piece.subarray(0, this.#left) : piece;
     this.#left -= part.length;
-    incoming.give(this.#memory.keep(part));
+    incoming.give(this.#link.memory.keep(part));
     if (this.#left === 0) incoming.finish([]);
   }
 
@@ -246,7 +255,7 @@ export class LinkedCall implements BodySource {
       case frameKinds.closed:
         if (!this.#hasResponded || !this.#isStreamed) throw new FrameFault("it ends a request that has not ended");
         this.#isSent = true;
-        this.#credited?.();
+        this.#wake();
         return true;
       default:
         throw new FrameFault("it sends a frame of the host");
@@ -254,7 +263,7 @@ export class LinkedCall implements BodySource {
   }
 
   #post(kind: FrameKind, head = ""): void {
-    if (!this.isOver) this.#frames.send(kind, this.#id, true, head);
+    if (!this.isOver) this.#link.frames.send(kind, this.#id, true, head);
   }
 
   #responded(): boolean {
@@ -266,7 +275,7 @@ export class LinkedCall implements BodySource {
     if (this.#hasHead) throw new FrameFault("it responds twice");
     this.#hasHead = true;
     if (this.#isAborted) return;
-    const head = readHead(text);
+    const head = this.#link.heads.read(text);
     if (head === undefined || head.statusCode < MIN_STATUS) {
       this.#settle.reject(new RelayFault("bad_answer", "the head of its response is invalid"));
       return;
@@ -297,7 +306,7 @@ export class LinkedCall implements BodySource {
   }
 
   release(piece: Uint8Array): void {
-    this.#memory.release(piece);
+    this.#link.memory.release(piece);
   }
 
   /** The reader ends the response early. */
@@ -322,14 +331,14 @@ export class LinkedCall implements BodySource {
     if (!Number.isSafeInteger(bytes) || bytes <= 0 || this.#credit + bytes > WINDOW_BYTES)
       throw new FrameFault("it asks for more of a body than it may");
     this.#credit += bytes;
-    this.#credited?.();
+    this.#wake();
   }
 
   #inform(text: string): void {
     this.#interims += 1;
     if (this.#hasHead || this.#interims > MAX_INTERIM) throw new FrameFault("it sends too many interim responses");
     if (this.#isAborted) return;
-    const head = readHead(text);
+    const head = this.#link.heads.read(text);
     if (head !== undefined) {
       this.#request.informed?.(head.statusCode, head.rawHeaders);
       return;
@@ -341,18 +350,21 @@ export class LinkedCall implements BodySource {
   async #send(body: AsyncIterable<Uint8Array> | readonly Uint8Array[]): Promise<void> {
     try {
       for await (const piece of body) {
+        let unwritten = 0;
+        const written = () => {
+          unwritten -= 1;
+          this.#wake();
+        };
         for (let at = 0; at < piece.length; ) {
-          while (this.#credit === 0 && !this.#isSent) {
-            await new Promise<void>((resolve) => {
-              this.#credited = resolve;
-            });
-          }
+          await this.#until(() => this.#credit > 0);
           if (this.#isSent) return;
           const part = piece.subarray(at, at + this.#credit);
           this.#credit -= part.length;
           at += part.length;
-          this.#frames.send(frameKinds.data, this.#id, false, "", part);
+          unwritten += 1;
+          this.#link.frames.send(frameKinds.data, this.#id, false, "", part, written);
         }
+        await this.#until(() => unwritten === 0);
         if (this.#isSent) return;
       }
       if (this.#isSent) return;
@@ -364,11 +376,37 @@ export class LinkedCall implements BodySource {
       this.#abort();
     }
   }
+
+  /** Waits, and no longer than until nothing more is sent. */
+  async #until(isReady: () => boolean): Promise<void> {
+    while (!isReady() && !this.#isSent) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
 }
 
 type ResponseHead = Omit<LinkedResponse, "body">;
 
-/** Reads the head of a response as Node.js writes it; undefined if a part of it is invalid. */
+/**
+ * Reads heads of responses. It remembers some, because most responses of a module have few heads.
+ */
+class HeadReader {
+  readonly #known = new Map<string, ResponseHead>();
+
+  /** Returns the head as Node.js writes it; undefined if a part of it is invalid. */
+  read(text: string): ResponseHead | undefined {
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
+    const head = readHead(text);
+    if (head === undefined || text.length > MAX_KNOWN_LENGTH) return head;
+    if (this.#known.size >= MAX_KNOWN_HEADS) this.#known.clear();
+    this.#known.set(text, head);
+    return head;
+  }
+}
+
 function readHead(text: string): ResponseHead | undefined {
   const [first = "", ...lines] = text.split("\r\n");
   const [, status, statusMessage = ""] = statusLine.exec(first) ?? [];

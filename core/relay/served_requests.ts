@@ -307,7 +307,9 @@ class ServedRequest {
     while (this.#head === undefined && rest.length > 0) {
       const end = typeof rest === "string" && rest.startsWith("HTTP/1.1 ") ? rest.indexOf(END_OF_HEAD) : -1;
       if (end < 0) {
-        this.socket.destroy(new Error("Only Node's own response can be written to the connection of a relayed request"));
+        this.socket.destroy(
+          new Error("Only Node's own response can be written to the connection of a relayed request"),
+        );
         return;
       }
       const head = rest.slice(0, end) as string;

@@ -37,7 +37,9 @@ function timeOfChildren(pid: number): number {
 
 function ownTime(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
-  const nanoseconds = threads.map((thread) => parseInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8"), 10));
+  const nanoseconds = threads.map((thread) =>
+    parseInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8"), 10),
+  );
   return nanoseconds.reduce((sum, time) => sum + time, 0) / 1000;
 }
 

@@ -77,8 +77,13 @@ async function bytesOf({ body }: LinkedResponse): Promise<Buffer> {
 
 const textOf = async (response: LinkedResponse): Promise<string> => (await bytesOf(response)).toString("latin1");
 
-async function* pieces(count: number, bytes: number, given: { count: number } = { count: 0 }): AsyncGenerator<Buffer> {
-  for (; given.count < count; given.count += 1) yield Buffer.alloc(bytes, "x");
+async function* pieces(
+  count: number,
+  bytes: number,
+  given: { count: number } = { count: 0 },
+  letter = "x",
+): AsyncGenerator<Buffer> {
+  for (; given.count < count; given.count += 1) yield Buffer.alloc(bytes, letter);
 }
 
 describe("a request over the link", () => {
@@ -246,6 +251,74 @@ describe("a request over the link", () => {
       await eventually("the work is done", () => written.length === count);
       assert.ok((written.at(-1) ?? 0) > before, "the response is not written yet");
     }
+  });
+
+  test("has the connection of the earlier requests of its client, and of no other client", async (t) => {
+    const { link } = await serve(t, ({ socket }, response) => {
+      const known = socket as Socket & { count?: number };
+      known.count = (known.count ?? 0) + 1;
+      response.end(`${socket.remotePort} ${known.count}`);
+    });
+    const of = (port: number): LinkedRequest => {
+      const { head, ...rest } = get();
+      return { ...rest, head: head.with(2, JSON.stringify({ remotePort: port })) };
+    };
+    const texts: string[] = [];
+    for (const port of [1, 2, 1, 2, 1]) texts.push(await textOf(await link.send(of(port)).response));
+    assert.deepEqual(texts, ["1 1", "2 1", "1 2", "2 2", "1 3"]);
+    const together = await Promise.all([of(3), of(3)].map((request) => link.send(request).response.then(textOf)));
+    assert.deepEqual(together, ["3 1", "3 1"]);
+  });
+
+  test("has a new connection after one that was aborted, has a timeout or has ended", async (t) => {
+    const sockets = new Set<Socket>();
+    const { link } = await serve(t, ({ url, socket }, response) => {
+      sockets.add(socket);
+      if (url === "/destroy") socket.destroy();
+      if (url === "/timeout") socket.setTimeout(60_000);
+      if (url === "/end") socket.on("end", () => response.end());
+      else response.end();
+    });
+    for (const path of ["/destroy", "/timeout", "/end", "/"]) {
+      const call = link.send(get(path));
+      if (path === "/end") call.endConnection();
+      await call.response.catch(() => undefined);
+      for (const socket of sockets) socket.setTimeout(0);
+    }
+    assert.equal(sockets.size, 4);
+  });
+
+  test("does not get the next piece of its body before the memory of the last one is free", async (t) => {
+    const { link } = await serve(t, async (request, response) => {
+      let isRight = true;
+      for await (const piece of request) isRight &&= (piece as Buffer).every((byte) => byte === 120);
+      response.end(String(isRight));
+    });
+    async function* passing(): AsyncGenerator<Buffer> {
+      for (let count = 0; count < 50; count += 1) {
+        const piece = Buffer.alloc(100_000, "x");
+        yield piece;
+        piece.fill("y");
+      }
+    }
+    assert.equal(await textOf(await link.send(post(passing())).response), "true");
+  });
+
+  test("is answered in pieces that do not change before they are released", async (t) => {
+    const { link } = await serve(t, async ({ url = "" }, response) => {
+      await pipeline(pieces(40, 50_000, { count: 0 }, url.slice(1)), response);
+    });
+    const bodies = await Promise.all(
+      ["a", "b", "c"].map(async (letter) => {
+        const { body } = await link.send(get(`/${letter}`)).response;
+        assert.ok(!(body instanceof Uint8Array));
+        const retained: Buffer[] = [];
+        for await (const piece of body) retained.push(piece);
+        return { letter, retained };
+      }),
+    );
+    for (const { letter, retained } of bodies)
+      assert.equal(Buffer.concat(retained).toString(), letter.repeat(2_000_000));
   });
 
   test("is refused without the token of the worker", async (t) => {
