@@ -21,12 +21,14 @@ import {
   REFUSED_FIELD,
 } from "../relay/inner_request.ts";
 import { relayEarlyHints } from "../relay/interim.ts";
+import { LinkedBody } from "../relay/linked_body.ts";
 import { trailersOf } from "../relay/message.ts";
 import { OutgoingRequest, type Received } from "../relay/outgoing_request.ts";
 import { type LinkedCall, type LinkedResponse, RequestLink } from "../relay/request_link.ts";
-import { relayResponse, relayWhole } from "../relay/response.ts";
+import { relayLinked, relayResponse, relayWhole } from "../relay/response.ts";
 import { joinTunnels } from "../relay/tunnel.ts";
 import { presentsToken } from "../tokens/index.ts";
+import type { ResponseFields } from "../types.ts";
 import { headerOf } from "../util/header_fields.ts";
 import { isHttp2 } from "../util/http2.ts";
 import { tracedFields } from "../util/log.ts";
@@ -62,10 +64,6 @@ export class Forwarder {
   readonly #leaving: (closeCode: number) => void;
   readonly #link: RequestLink;
   readonly #options: ForwarderOptions;
-  /**
-   * Requests that were sent to the worker. Another route of the module must not send them again.
-   */
-  readonly #forwarded = new WeakSet<Exchange>();
 
   /**
    * `leaving` is called when the module is about to be unloaded, with the code for closing its
@@ -91,8 +89,7 @@ export class Forwarder {
 
   /** The handler of a route. Returns nothing when no handler of the module responds. */
   readonly handle = async (exchange: Exchange): Promise<unknown> => {
-    if (this.#forwarded.has(exchange)) return undefined;
-    this.#forwarded.add(exchange);
+    if (this.#hasForwarded(exchange)) return undefined;
     const use = this.#begin(exchange);
     if (use === undefined) return true;
     const body = exchange.hasBody ? await bodyOf(exchange) : exchange.request.buffered;
@@ -128,8 +125,7 @@ export class Forwarder {
 
   /** The handler of a websocket's route, which has a connection of its own. */
   readonly upgrade = async (exchange: WebSocketExchange): Promise<unknown> => {
-    if (this.#forwarded.has(exchange)) return undefined;
-    this.#forwarded.add(exchange);
+    if (this.#hasForwarded(exchange)) return undefined;
     const use = this.#begin(exchange);
     if (use === undefined) return true;
     const { request, response } = exchange;
@@ -159,7 +155,7 @@ export class Forwarder {
       use.end();
     }
     const { incoming, tunnel } = received;
-    if (tunnel === undefined) return respond(exchange, linkedResponseOf(incoming));
+    if (tunnel === undefined) return respond(exchange, { ...headOf(incoming), body: incoming });
     if (exchange.gone) tunnel.socket.destroy();
     else joinTunnels(exchange.tunnel(), tunnel, incoming.rawHeaders);
     return true;
@@ -171,6 +167,16 @@ export class Forwarder {
     if (use === undefined) refuseForNow(exchange);
     else exchange.response.raw.once("close", () => use.end());
     return use;
+  }
+
+  /**
+   * Whether the request was sent to the worker before: another route of the module must not send it
+   * again.
+   */
+  #hasForwarded(exchange: Exchange): boolean {
+    if (exchange.forwarders?.includes(this) === true) return true;
+    (exchange.forwarders ??= []).push(this);
+    return false;
   }
 
   #whenLeaving(exchange: Exchange): void {
@@ -225,7 +231,7 @@ async function bodyOf({ request, head }: Exchange): Promise<Uint8Array | AsyncIt
     await nextTurn();
     if (request.raw.complete && !isHttp2(request.raw)) return request.incoming.read(MAX_WHOLE_BYTES);
   }
-  return request.body_stream;
+  return request.incoming.passing();
 }
 
 /** The request that a connection of HTTP/1 waits for. */
@@ -245,24 +251,24 @@ function bearerOf({ request: { token } }: Exchange): Bearer | undefined {
   return token && { id: token.id, name: token.name, scopes: token.scopes };
 }
 
-function respond(exchange: Exchange, received: LinkedResponse): unknown {
+type AnyResponse = Omit<LinkedResponse, "body"> & { readonly body: Buffer | LinkedBody | IncomingMessage };
+
+function respond(exchange: Exchange, received: AnyResponse): unknown {
   const { response } = exchange;
   const { rawHeaders, statusCode, body } = received;
   const refused = headerOf(rawHeaders, REFUSED_FIELD);
   const isPassed = headerOf(rawHeaders, PASSED_FIELD) !== undefined;
   if (!isPassed && refused === undefined) {
     const fields = innerResponseFields(rawHeaders, ofHost);
-    const { headers, ...parts } =
-      body instanceof Uint8Array
-        ? relayWhole(received, fields, body)
-        : relayResponse(exchange, body, fields, (error) => exchange.report(error), { isOwn: true });
+    const { headers, ...parts } = relayed(exchange, received, fields);
     Object.assign(response.headers, headers);
     // Koa ignores what middleware returns, so the parts of the response are set here.
     const { body: content, ...head } = parts;
     Object.assign(response, head);
     return response.send(content);
   }
-  if (!(body instanceof Uint8Array)) body.resume();
+  if (body instanceof LinkedBody) body.drop();
+  else if (!(body instanceof Uint8Array)) body.resume();
   if (isPassed || refused === undefined) return undefined;
   Object.assign(response.headers, headerTable(innerResponseFields(rawHeaders, ofPage)));
   const { message, error } = readRefusal(refused);
@@ -270,10 +276,16 @@ function respond(exchange: Exchange, received: LinkedResponse): unknown {
   return true;
 }
 
-/** Returns a response of HTTP in the form of one that came over the link. */
-function linkedResponseOf(incoming: IncomingMessage): LinkedResponse {
-  const { statusCode = 502, statusMessage = "", rawHeaders } = incoming;
-  return { statusCode, statusMessage, rawHeaders, body: incoming };
+function relayed(exchange: Exchange, received: AnyResponse, fields: readonly string[]): ResponseFields {
+  const { body } = received;
+  const failed = (error: Error) => exchange.report(error);
+  if (body instanceof Uint8Array) return relayWhole(received, fields, body);
+  if (body instanceof LinkedBody) return relayLinked(exchange, { ...received, body }, fields, failed);
+  return relayResponse(exchange, body, fields, failed, { isOwn: true });
+}
+
+function headOf({ statusCode = 502, statusMessage = "", rawHeaders }: IncomingMessage): Omit<LinkedResponse, "body"> {
+  return { statusCode, statusMessage, rawHeaders };
 }
 
 /**

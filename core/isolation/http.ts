@@ -5,7 +5,7 @@
 import type { IncomingMessage } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
 import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
-import { idsElsewhere } from "../http/message/request.ts";
+import { idElsewhere } from "../http/message/request.ts";
 import { listenAt } from "../ports/listen.ts";
 import { serializeError } from "../relay/errors.ts";
 import { admit, asciiJson, PASSED_FIELD, REFUSED_FIELD } from "../relay/inner_request.ts";
@@ -198,7 +198,7 @@ function refusalOf(message: string | undefined, thrown: unknown): Refusal {
 
 /** Stores the facts that the host has sent with a forwarded request. */
 function store(request: IncomingMessage, { id, bearer, traced }: Partial<WorkerRequestFacts> = {}): void {
-  if (id !== undefined) idsElsewhere.set(request, id);
+  if (id !== undefined) (request as { [idElsewhere]?: string })[idElsewhere] = id;
   if (bearer !== undefined) bearers.set(request, bearer);
   if (traced !== undefined) traceRequest(request, traced);
 }
