@@ -85,11 +85,11 @@ const THREADS = 64;
 /** Reloads run two processes of a module at once, and both count for its user. */
 const AT_ONCE = 2;
 
-/**
- * Bytes of writable memory that a process may reserve beyond its limit. Node.js and V8 reserve more
- * than they use.
- */
-const RESERVED_BYTES = 512 * 2 ** 20;
+/** Bytes of writable memory that V8 reserves for each heap, beyond what it uses. */
+const HEAP_RESERVE = 528 * 2 ** 20;
+
+/** Heaps that a process may have: its own, and those of its worker threads. */
+const HEAPS = 9;
 
 /**
  * Returns what the kernel enforces by itself. The host's watch is stricter, and late by a moment:
@@ -97,7 +97,7 @@ const RESERVED_BYTES = 512 * 2 ** 20;
  */
 function rlimitsOf({ memory, processes, open_files, disk }: ModuleLimits, hasOwnUser: boolean): SandboxLimits {
   return {
-    data: memory * AT_ONCE + RESERVED_BYTES,
+    data: memory * AT_ONCE + HEAP_RESERVE * HEAPS,
     openFiles: open_files,
     fileSize: disk,
     // The kernel counts threads, and all those of the user.

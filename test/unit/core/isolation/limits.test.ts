@@ -31,6 +31,12 @@ export default (module) => module.provides("http", { route: {
   "GET /slow": async () => { await new Promise((resolve) => setTimeout(resolve, 1500)); return id; },
   "GET /heap": () => { for (;;) kept.push(new Array(1000).fill(kept.length)); },
   "GET /buffers": async () => { for (;;) { kept.push(Buffer.alloc(4 << 20, 1)); await new Promise((resolve) => setTimeout(resolve, 1)); } },
+  "GET /threads": async () => {
+    const { Worker } = await import("node:worker_threads");
+    const online = (worker) => new Promise((resolve, reject) => worker.once("online", resolve).once("error", reject));
+    for (let n = 0; n < 8; n += 1) await online(new Worker("setInterval(() => {}, 1000)", { eval: true }));
+    return "8 threads";
+  },
   "GET /near": () => { kept.push(Buffer.alloc(85 << 20, 1)); return "kept"; },
   "GET /files": async () => { for (let n = 0; ; n += 1) { writeFileSync(join(tmpdir(), "f" + n), "x".repeat(100_000)); await new Promise((resolve) => setTimeout(resolve, 5)); } },
   "GET /data": async () => { for (let n = 0; ; n += 1) { writeFileSync(join(module.data_path(), "d" + n), "x".repeat(100_000)); await new Promise((resolve) => setTimeout(resolve, 5)); } },
@@ -195,6 +201,11 @@ describe("the limits of a sandboxed module", { skip }, () => {
     assert.match(noteOf(host), /^comes near a limit: it has/);
     void host.inject("/greedy/data");
     await assertRestarted(host, second, /on disk, and limits\.disk allows 4 MiB/);
+  });
+
+  test("leave room for worker threads, which reserve more memory than they use", { timeout: 60_000 }, async (t) => {
+    const host = await hostWith(t, {});
+    assert.equal((await host.inject("/greedy/threads")).body, "8 threads");
   });
 
   test("refuse a file that is larger, and the module goes on", { timeout: 60_000 }, async (t) => {
