@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { OptionDeclaration, OptionDeclarations, OptionType } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { nearest } from "../util/nearest.ts";
+import { bytesOf } from "../util/size.ts";
 
 /** A value that an option does not accept: its path, and what is allowed. */
 export interface Problem {
@@ -35,13 +36,7 @@ const readers: Readonly<Record<OptionType, Reader>> = {
     const [, amount, unit = "s"] = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w)?$/.exec(String(value)) ?? [];
     return amount === undefined ? refused : Number(amount) * (units[unit] ?? 1);
   },
-  size: (value) => {
-    const [, amount, prefix = "", binary] = /^(\d+(?:\.\d+)?) ?(?:([kmgt])(i)?)?b?$/i.exec(String(value)) ?? [];
-    if (amount === undefined) return refused;
-    if (prefix === "") return readInteger(amount);
-    const power = " kmgt".indexOf(prefix.toLowerCase());
-    return readInteger(Math.floor(Number(amount) * (binary === undefined ? 1000 : 1024) ** power));
-  },
+  size: (value) => readInteger(bytesOf(value)),
   url: (value) => {
     const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
     return url !== undefined && /^https?:$/.test(url.protocol) ? value : refused;

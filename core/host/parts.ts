@@ -6,15 +6,18 @@ import { inlineModules } from "../inline_modules.ts";
 import { type IsolationDeps, isolatedCode } from "../isolation/isolated.ts";
 import { ModulePorts } from "../isolation/network/module_ports.ts";
 import { Catalog } from "../module/catalog.ts";
+import { Incidents } from "../module/incidents.ts";
 import type { Instance } from "../module/instance.ts";
 import { Items } from "../module/items.ts";
 import { Modules } from "../module/lifecycle.ts";
 import type { ModuleSource } from "../module/locate.ts";
 import type { ModuleContext } from "../module/module_context.ts";
+import { labelOf } from "../module/operation.ts";
 import { type ModuleRights, permissionsOf } from "../module/rights.ts";
 import { givenOnce } from "../module/saved.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
+import type { Progress } from "../operations/change.ts";
 import { LateLoads } from "../operations/late_loads.ts";
 import { type QuarantineRules, QuarantineWatch } from "../operations/quarantine_watch.ts";
 import { type ServerDeps, serverFor } from "../operations/server.ts";
@@ -100,15 +103,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     failed: (owner, step, error) => quarantine.failed(owner as Instance, step, error),
     server: (requester) => serverFor(requester, operating),
   };
-  const isolation: IsolationDeps = {
-    context,
-    ledger,
-    outside,
-    ports: new ModulePorts(),
-    hostsOf: (name) => catalog.hostsOf(name),
-    grace: () => seconds(parts.config, "unload_grace", 10),
-    ended: (owner, reason) => void quarantine.quarantine(owner as Instance, reason, { isDead: true }),
-  };
+  const isolation = isolationDeps(deps, { context, ledger, outside, parts: () => parts });
   const modules = new Modules({
     context,
     takeSaved: givenOnce(options.states),
@@ -130,6 +125,29 @@ export function assemble(deps: HostPartsDeps): HostParts {
   const watches = { quarantine, lateLoads: new LateLoads({ modules, enqueue, log: log.host }) };
   const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates, ...watches, items, tokens };
   return parts;
+}
+
+interface IsolationFacts extends Pick<IsolationDeps, "context" | "ledger" | "outside"> {
+  parts(): HostParts;
+}
+
+/** Returns what modules outside of the host's thread need of it. */
+function isolationDeps(deps: HostPartsDeps, { parts, ...facts }: IsolationFacts): IsolationDeps {
+  const { enqueue, operating } = deps;
+  return {
+    ...facts,
+    incidents: new Incidents(),
+    ports: new ModulePorts(),
+    hostsOf: (name) => parts().catalog.hostsOf(name),
+    grace: () => seconds(parts().config, "unload_grace", 10),
+    ended: (owner, reason) => void parts().quarantine.quarantine(owner as Instance, reason, { isDead: true }),
+    async retire(owner) {
+      const instance = owner as Instance;
+      const request = { what: `replace ${labelOf(instance)}`, by: "limits" };
+      const replace = (progress: Progress) => enqueue(() => parts().modules.replace(instance, progress));
+      await operating.changes.make(request, replace).work;
+    },
+  };
 }
 
 /** Creates the token store of the host; loaded modules declare the kinds of scopes. */

@@ -21,17 +21,20 @@ import {
   REFUSED_FIELD,
 } from "../relay/inner_request.ts";
 import { relayEarlyHints } from "../relay/interim.ts";
+import { LinkedBody } from "../relay/linked_body.ts";
 import { trailersOf } from "../relay/message.ts";
 import { OutgoingRequest, type Received } from "../relay/outgoing_request.ts";
 import { type LinkedCall, type LinkedResponse, RequestLink } from "../relay/request_link.ts";
-import { relayResponse, relayWhole } from "../relay/response.ts";
+import { relayLinked, relayResponse, relayWhole } from "../relay/response.ts";
 import { joinTunnels } from "../relay/tunnel.ts";
 import { presentsToken } from "../tokens/index.ts";
+import type { ResponseFields } from "../types.ts";
 import { headerOf } from "../util/header_fields.ts";
 import { isHttp2 } from "../util/http2.ts";
 import { tracedFields } from "../util/log.ts";
 import type { IncomingMessage } from "../util/node_http.ts";
 import type { NodeRequest } from "../util/node_messages.ts";
+import type { RequestAccount, RequestUse } from "./limits/request_account.ts";
 import type { Bearer, Refusal } from "./messages.ts";
 
 /** Response fields of the worker that the host writes itself. */
@@ -50,6 +53,7 @@ export interface ForwarderOptions {
    * that needs none, and the module could use it.
    */
   readonly withholdsTokens: boolean;
+  readonly requests: RequestAccount;
   /** Called with the reason when the worker sends what no correct worker sends. */
   malformed(reason: string): void;
 }
@@ -60,10 +64,6 @@ export class Forwarder {
   readonly #leaving: (closeCode: number) => void;
   readonly #link: RequestLink;
   readonly #options: ForwarderOptions;
-  /**
-   * Requests that were sent to the worker. Another route of the module must not send them again.
-   */
-  readonly #forwarded = new WeakSet<Exchange>();
 
   /**
    * `leaving` is called when the module is about to be unloaded, with the code for closing its
@@ -89,8 +89,9 @@ export class Forwarder {
 
   /** The handler of a route. Returns nothing when no handler of the module responds. */
   readonly handle = async (exchange: Exchange): Promise<unknown> => {
-    if (this.#forwarded.has(exchange)) return undefined;
-    this.#forwarded.add(exchange);
+    if (this.#hasForwarded(exchange)) return undefined;
+    const use = this.#begin(exchange);
+    if (use === undefined) return true;
     const body = exchange.hasBody ? await bodyOf(exchange) : exchange.request.buffered;
     if (exchange.gone) return true;
     const { request, response } = exchange;
@@ -113,7 +114,9 @@ export class Forwarder {
     response.raw.once("close", () => call.close());
     followHalfClose(raw, call);
     try {
-      return respond(exchange, await call.response);
+      const received = await call.response;
+      use.responded();
+      return respond(exchange, received);
     } catch (error) {
       await this.#unanswered(exchange, error);
       return true;
@@ -122,8 +125,9 @@ export class Forwarder {
 
   /** The handler of a websocket's route, which has a connection of its own. */
   readonly upgrade = async (exchange: WebSocketExchange): Promise<unknown> => {
-    if (this.#forwarded.has(exchange)) return undefined;
-    this.#forwarded.add(exchange);
+    if (this.#hasForwarded(exchange)) return undefined;
+    const use = this.#begin(exchange);
+    if (use === undefined) return true;
     const { request, response } = exchange;
     const { raw } = request;
     const opened = openInnerRequest(raw, this.#target, {
@@ -146,13 +150,34 @@ export class Forwarder {
     } catch (error) {
       await this.#unanswered(exchange, error);
       return true;
+    } finally {
+      // A websocket is no request any longer.
+      use.end();
     }
     const { incoming, tunnel } = received;
-    if (tunnel === undefined) return respond(exchange, linkedResponseOf(incoming));
+    if (tunnel === undefined) return respond(exchange, { ...headOf(incoming), body: incoming });
     if (exchange.gone) tunnel.socket.destroy();
     else joinTunnels(exchange.tunnel(), tunnel, incoming.rawHeaders);
     return true;
   };
+
+  /** Counts a request. Refuses it, and returns undefined, if the module has as many as it may. */
+  #begin(exchange: Exchange): RequestUse | undefined {
+    const use = this.#options.requests.begin(exchange.request.id);
+    if (use === undefined) refuseForNow(exchange);
+    else exchange.response.raw.once("close", () => use.end());
+    return use;
+  }
+
+  /**
+   * Whether the request was sent to the worker before: another route of the module must not send it
+   * again.
+   */
+  #hasForwarded(exchange: Exchange): boolean {
+    if (exchange.forwarders?.includes(this) === true) return true;
+    (exchange.forwarders ??= []).push(this);
+    return false;
+  }
 
   #whenLeaving(exchange: Exchange): void {
     exchange.request.whenLeaving(() => this.#leaving(exchange.mount?.closeCode ?? 1001));
@@ -177,11 +202,13 @@ export class Forwarder {
     if (exchange.gone) return;
     if (error instanceof RelayFault && error.reason === "bad_answer") exchange.refuse(error.status);
     else if (lives) exchange.cut();
-    else {
-      exchange.response.headers.retry_after = "1";
-      exchange.refuse(503);
-    }
+    else refuseForNow(exchange);
   }
+}
+
+function refuseForNow(exchange: Exchange): void {
+  exchange.response.headers.retry_after = "1";
+  exchange.refuse(503);
 }
 
 /** Returns the target of the request line, and the Host header of a request that has none. */
@@ -204,7 +231,7 @@ async function bodyOf({ request, head }: Exchange): Promise<Uint8Array | AsyncIt
     await nextTurn();
     if (request.raw.complete && !isHttp2(request.raw)) return request.incoming.read(MAX_WHOLE_BYTES);
   }
-  return request.body_stream;
+  return request.incoming.passing();
 }
 
 /** The request that a connection of HTTP/1 waits for. */
@@ -224,24 +251,24 @@ function bearerOf({ request: { token } }: Exchange): Bearer | undefined {
   return token && { id: token.id, name: token.name, scopes: token.scopes };
 }
 
-function respond(exchange: Exchange, received: LinkedResponse): unknown {
+type AnyResponse = Omit<LinkedResponse, "body"> & { readonly body: Buffer | LinkedBody | IncomingMessage };
+
+function respond(exchange: Exchange, received: AnyResponse): unknown {
   const { response } = exchange;
   const { rawHeaders, statusCode, body } = received;
   const refused = headerOf(rawHeaders, REFUSED_FIELD);
   const isPassed = headerOf(rawHeaders, PASSED_FIELD) !== undefined;
   if (!isPassed && refused === undefined) {
     const fields = innerResponseFields(rawHeaders, ofHost);
-    const { headers, ...parts } =
-      body instanceof Uint8Array
-        ? relayWhole(received, fields, body)
-        : relayResponse(exchange, body, fields, (error) => exchange.report(error), { isOwn: true });
+    const { headers, ...parts } = relayed(exchange, received, fields);
     Object.assign(response.headers, headers);
     // Koa ignores what middleware returns, so the parts of the response are set here.
     const { body: content, ...head } = parts;
     Object.assign(response, head);
     return response.send(content);
   }
-  if (!(body instanceof Uint8Array)) body.resume();
+  if (body instanceof LinkedBody) body.drop();
+  else if (!(body instanceof Uint8Array)) body.resume();
   if (isPassed || refused === undefined) return undefined;
   Object.assign(response.headers, headerTable(innerResponseFields(rawHeaders, ofPage)));
   const { message, error } = readRefusal(refused);
@@ -249,10 +276,16 @@ function respond(exchange: Exchange, received: LinkedResponse): unknown {
   return true;
 }
 
-/** Returns a response of HTTP in the form of one that came over the link. */
-function linkedResponseOf(incoming: IncomingMessage): LinkedResponse {
-  const { statusCode = 502, statusMessage = "", rawHeaders } = incoming;
-  return { statusCode, statusMessage, rawHeaders, body: incoming };
+function relayed(exchange: Exchange, received: AnyResponse, fields: readonly string[]): ResponseFields {
+  const { body } = received;
+  const failed = (error: Error) => exchange.report(error);
+  if (body instanceof Uint8Array) return relayWhole(received, fields, body);
+  if (body instanceof LinkedBody) return relayLinked(exchange, { ...received, body }, fields, failed);
+  return relayResponse(exchange, body, fields, failed, { isOwn: true });
+}
+
+function headOf({ statusCode = 502, statusMessage = "", rawHeaders }: IncomingMessage): Omit<LinkedResponse, "body"> {
+  return { statusCode, statusMessage, rawHeaders };
 }
 
 /**

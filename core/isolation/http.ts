@@ -5,7 +5,7 @@
 import type { IncomingMessage } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
 import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
-import { idsElsewhere } from "../http/message/request.ts";
+import { idElsewhere } from "../http/message/request.ts";
 import { listenAt } from "../ports/listen.ts";
 import { serializeError } from "../relay/errors.ts";
 import { admit, asciiJson, PASSED_FIELD, REFUSED_FIELD } from "../relay/inner_request.ts";
@@ -14,6 +14,7 @@ import { ServedRequests } from "../relay/served_requests.ts";
 import { remoteToken, type ScopeKinds } from "../tokens/index.ts";
 import type { HttpErrorEvent, HttpProvider, Module, OwnedItem, TokenRefusal, Tokens } from "../types.ts";
 import type { TokenBearer } from "../util/token_use.ts";
+import { currentRequest } from "./current_request.ts";
 import type { WorkerLog } from "./log.ts";
 import type { Bearer, Refusal, Serving, WorkerRequestFacts } from "./messages.ts";
 import { traceRequest } from "./traced.ts";
@@ -92,7 +93,7 @@ export class WorkerHttp {
       else if (first[0] === 0) {
         new ServedRequests(socket, first, token, (request, response, id, facts) => {
           store(request, facts === "" ? { id } : { id, ...JSON.parse(facts) });
-          service.serve(request, response);
+          currentRequest.run({ id, fetches: 0 }, () => service.serve(request, response));
         });
       } else {
         socket.unshift(first);
@@ -197,7 +198,7 @@ function refusalOf(message: string | undefined, thrown: unknown): Refusal {
 
 /** Stores the facts that the host has sent with a forwarded request. */
 function store(request: IncomingMessage, { id, bearer, traced }: Partial<WorkerRequestFacts> = {}): void {
-  if (id !== undefined) idsElsewhere.set(request, id);
+  if (id !== undefined) (request as { [idElsewhere]?: string })[idElsewhere] = id;
   if (bearer !== undefined) bearers.set(request, bearer);
   if (traced !== undefined) traceRequest(request, traced);
 }

@@ -7,6 +7,7 @@ import type { Exchange } from "../http/lifecycle/exchange.ts";
 import type { InstanceOwner, ModuleCode } from "../module/code.ts";
 import { failure } from "../module/code.ts";
 import { declaredPermissions } from "../module/declared.ts";
+import { keyOf } from "../module/instance.ts";
 import type { ModuleSource } from "../module/locate.ts";
 import { grantedTo, type ModuleRights } from "../module/rights.ts";
 import { Authority } from "../permissions/index.ts";
@@ -37,13 +38,16 @@ import {
 import { appFault, eventRemedy, hookRemedy, loadedFault, mayAnnounce, mayHook, optionsFault } from "./rules.ts";
 import type { ModuleRunner } from "./runner.ts";
 import { type RunnerKind, refusalIn } from "./runner_kind.ts";
-import { countReported, countVariables, heapOf, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
+import { countReported, countVariables, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./task.ts";
 
 /** Milliseconds that a worker or sandbox which has evaluated a file waits for an instance. */
 const MAX_SPARE_MS = 10_000;
+
+/** Milliseconds between two log lines about the same limit. */
+const NOTICE_MS = 60_000;
 
 /** Maximum number of calls of other modules that an instance may wait for. */
 const MAX_CALLS = 1000;
@@ -169,6 +173,7 @@ class Isolated {
     this.#address = { path: runner.path, token: randomToken() };
     this.#forwarder = new Forwarder(this.#address, runner.channel, (closeCode) => void this.#leave(closeCode), {
       withholdsTokens: this.#isSandboxed,
+      requests: runner.requests,
       malformed: (reason) => void runner.end(reason),
     });
   }
@@ -181,6 +186,7 @@ class Isolated {
     const module = this.#module;
     const { channel, source, kind } = this.#runner;
     module.on_release(kind, () => this.#end(), kind);
+    this.#owner.incident = this.#deps.incidents.take(this.#key);
     this.#owner.sandbox = this.#runner.layers;
     void this.#runner.ended.then((reason) => this.#ended(reason));
     void this.#runner.posted.then(() => this.#owner.advise(POSTS));
@@ -240,8 +246,39 @@ class Isolated {
   #activate(): () => Promise<unknown> {
     const failed = (error: unknown) => this.#owner.fault("adding what it provides", error);
     void this.#runner.channel.call("commit").catch(failed);
-    this.#runner.watch(this.#module.get_option_period("isolated_timeout") ?? 10, heapOf(this.#deps));
+    this.#runner.watch(this.#module.get_option_period("isolated_timeout") ?? 10, {
+      nearly: (reason) => void this.#retire(reason),
+      noticed: (reason) => this.#notice(reason),
+    });
     return () => this.#leave();
+  }
+
+  get #key(): string {
+    return keyOf(this.#runner.source.name, this.#owner.host);
+  }
+
+  /** Lets a fresh instance take over, because this one is near a limit. */
+  async #retire(reason: string): Promise<void> {
+    const { incidents, retire } = this.#deps;
+    if (this.#isEnding || !incidents.mayRetire(this.#key)) return;
+    const { log } = this.#module;
+    log.warn("is replaced by a fresh %s: %s", this.#runner.kind, reason);
+    incidents.record(this.#key, `was replaced by a fresh ${this.#runner.kind}: ${reason}`);
+    try {
+      await retire(this.#owner);
+    } catch (error) {
+      incidents.take(this.#key);
+      log.warn("could not be replaced, and goes on: %s", reasonOf(error));
+    }
+  }
+
+  /** Shows the operator that a limit applies, and logs it from time to time. */
+  #notice(reason: string): void {
+    const now = Date.now();
+    const { incident } = this.#owner;
+    if (incident?.text === reason && now - incident.at < NOTICE_MS) return;
+    this.#owner.incident = { text: reason, at: now };
+    this.#module.log.warn("%s", reason);
   }
 
   /** Provides an app that the module has added after it was loaded. */
@@ -265,7 +302,8 @@ class Isolated {
   #handlers(): Record<string, (...values: never[]) => unknown> {
     const handlers: Record<string, (...values: readonly unknown[]) => unknown> = {
       log: (lines) => {
-        for (const { level, text, fields } of readLines(lines, "its log")) this.#module.log(level, fields, "%s", text);
+        for (const { level, text, fields } of readLines(lines, "its log"))
+          if (this.#runner.lines?.take() !== false) this.#module.log(level, fields, "%s", text);
       },
       fault: (step, error) => {
         const { usage } = this.#owner;
@@ -370,6 +408,8 @@ class Isolated {
 
   #ended(reason: string): void {
     this.#forwarder.close();
-    if (!this.#isEnding) this.#deps.ended(this.#owner, reason);
+    if (this.#isEnding) return;
+    this.#deps.incidents.record(this.#key, `was restarted: ${reason}`);
+    this.#deps.ended(this.#owner, reason);
   }
 }

@@ -36,6 +36,8 @@ export interface SandboxStart {
   readonly loadTimeout: number;
   /** Maximum number of bytes of a message to the host. */
   readonly maxMessage: number;
+  /** Calls of `fetch` for one request. */
+  readonly subrequests: number;
   /** A certificate in PEM form that it trusts in addition. Tests set it. */
   readonly certificate?: string;
   /**

@@ -1,9 +1,9 @@
 /** Makes the rules by which the kernel restricts the process of a sandboxed module. */
 import { chmodSync, chownSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { ModuleRights } from "../module/rights.ts";
-import { DATA } from "../permissions/index.ts";
-import { hasLayer, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
+import { dataFolderOf, type ModuleRights } from "../module/rights.ts";
+import { limitsOf, type ModuleLimits } from "../permissions/index.ts";
+import { hasLayer, type SandboxLimits, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
 import { packageFolder } from "../util/package.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
 import type { SourceFile } from "./messages.ts";
@@ -45,8 +45,7 @@ export function readablePaths({ policy }: ModuleRights): string[] {
  */
 export function makePolicy({ source, program, folder }: PolicyFiles, rights: ModuleRights): MadePolicy {
   const { write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
-  const { limits } = rights.settings;
-  const temporary = join(folder, "tmp");
+  const temporary = temporaryFolder(folder);
   mkdirSync(temporary, { mode: 0o700 });
   const data = makeDataFolder(rights);
   const folders = data === undefined ? [] : [data];
@@ -73,28 +72,58 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     env: { HOME: temporary, ...env, TMPDIR: temporary },
     namespaces,
     user,
-    ...(limits !== undefined && { rlimits: { openFiles: limits.open_files } }),
+    rlimits: rlimitsOf(limitsOf(rights.settings), id !== undefined),
   };
   return { policy, barrier };
+}
+
+/** Returns the folder for temporary files in the private folder of a process. */
+export const temporaryFolder = (folder: string): string => join(folder, "tmp");
+
+/** Threads that a process of Node.js and each program that it runs may have. */
+const THREADS = 64;
+
+/** Reloads run two processes of a module at once, and both count for its user. */
+const AT_ONCE = 2;
+
+/** Bytes of writable memory that V8 reserves for each heap, beyond what it uses. */
+const HEAP_RESERVE = 528 * 2 ** 20;
+
+/** Heaps that a process may have: its own, and those of its worker threads. */
+const HEAPS = 9;
+
+/**
+ * Returns what the kernel enforces by itself. The host's watch is stricter, and late by a moment:
+ * these bound what happens within that moment.
+ */
+function rlimitsOf({ memory, processes, open_files, disk }: ModuleLimits, hasOwnUser: boolean): SandboxLimits {
+  return {
+    data: memory * AT_ONCE + HEAP_RESERVE * HEAPS,
+    openFiles: open_files,
+    fileSize: disk,
+    // The kernel counts threads, and all those of the user.
+    ...(hasOwnUser && { processes: AT_ONCE * THREADS * (processes + 1) }),
+  };
 }
 
 /**
  * Creates the data folder of a module that may write there, and returns its path. Only its owner
  * can open it.
  */
-export function makeDataFolder({ folders, settings }: ModuleRights): string | undefined {
-  if (settings.grant?.write?.includes(DATA) !== true) return undefined;
-  makePrivateFolder(folders.dataFolder);
-  return folders.dataFolder;
+export function makeDataFolder(rights: ModuleRights): string | undefined {
+  const folder = dataFolderOf(rights);
+  if (folder !== undefined) makePrivateFolder(folder);
+  return folder;
 }
 
 /**
  * Returns the options of Node.js that the process starts with. Its code finds packages under the
- * same conditions as the host. `heap`: bytes that its heap may have.
+ * same conditions as the host. One thread collects garbage while the code runs: four would cost
+ * a small heap more time to coordinate than they save. `heap`: bytes that its heap may have.
  */
 export function nodeOptions(heap: number): string[] {
   const conditions = process.execArgv.filter((option) => /^(?:-C|--conditions=)/.test(option));
-  return [...conditions, `--max-old-space-size=${Math.ceil(heap / 2 ** 20)}`];
+  return [...conditions, "--v8-pool-size=1", `--max-old-space-size=${Math.ceil(heap / 2 ** 20)}`];
 }
 
 const OTHERS_READ = 0o004;

@@ -2,11 +2,13 @@
  * Runs a sandboxed module in a process. Its code may be hostile: the host limits the size and the
  * rate of its messages, and ends it at the first one that is malformed.
  */
-import { readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { connect } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { dataFolderOf } from "../module/rights.ts";
+import { limitsOf, type ModuleLimits } from "../permissions/index.ts";
 import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { deserializeForeignError } from "../relay/errors.ts";
 import { FrameDecoder, FrameFault, frameOf } from "../relay/frames.ts";
@@ -15,10 +17,13 @@ import { untrustedFault } from "../relay/untrusted_value.ts";
 import { launchAudited, launchSandboxed, moduleProcess, type Sandboxed } from "../sandbox/index.ts";
 import { reasonOf } from "../util/errors.ts";
 import { layerStates } from "./layer_states.ts";
+import { type LimitedProcess, LimitWatch } from "./limits/limit_watch.ts";
+import type { LineAllowance } from "./limits/line_allowance.ts";
+import { subrequestLimit } from "./limits/subrequests.ts";
 import type { SandboxStart, SourceFile } from "./messages.ts";
 import { Broker } from "./network/broker.ts";
 import { SandboxServers } from "./network/sandbox_servers.ts";
-import { makePolicy, nodeOptions } from "./policy.ts";
+import { makePolicy, nodeOptions, temporaryFolder } from "./policy.ts";
 import { ModuleRunner } from "./runner.ts";
 import { SandboxOutput } from "./sandbox_output.ts";
 import { heapOf, type IsolatedRights, type IsolationDeps } from "./task.ts";
@@ -26,12 +31,6 @@ import { heapOf, type IsolatedRights, type IsolationDeps } from "./task.ts";
 const program = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "./process_entry.ts" : "./process_entry.js", import.meta.url),
 );
-
-/** Maximum number of bytes of one message to the host, if `limits` says nothing else. */
-const MAX_MESSAGE = 4 * 2 ** 20;
-
-/** Maximum number of connections to other hosts at once, if `limits` says nothing else. */
-const MAX_CONNECTIONS = 256;
 
 /** Maximum number of bytes that wait until the process reads them. */
 const MAX_UNREAD = 64 * 2 ** 20;
@@ -55,9 +54,6 @@ const LAST_MS = 1000;
 const LOOK_MS = 5;
 const MAX_LAST_MS = 30_000;
 
-/** Bytes that a process of Node.js uses outside of the heap without doing anything. */
-const OWN_BYTES = 128 * 2 ** 20;
-
 export class SandboxProcess extends ModuleRunner {
   readonly channel: Channel;
   readonly ended: Promise<string>;
@@ -77,11 +73,12 @@ export class SandboxProcess extends ModuleRunner {
 
   constructor(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights) {
     const { loadTimeout, log } = deps.context;
-    super("sandbox", source, loadTimeout);
-    const { message_size = MAX_MESSAGE, open_files = MAX_CONNECTIONS } = isolated.rights.settings.limits ?? {};
-    this.#maxMessage = message_size;
-    this.#reader = new FrameDecoder(message_size);
-    this.#heap = heapOf(deps);
+    const limits = limitsOf(isolated.rights.settings);
+    super("sandbox", source, deps, limits);
+    const { message_size: maxMessage, open_files, subrequests } = limits;
+    this.#maxMessage = maxMessage;
+    this.#reader = new FrameDecoder(maxMessage);
+    this.#heap = heapOf(deps, isolated);
     const connections = innerPath(this.folder, "connections");
     const { outside } = deps;
     this.#broker = new Broker({
@@ -89,6 +86,7 @@ export class SandboxProcess extends ModuleRunner {
       grant: isolated.authority.network,
       open: () => connect({ path: connections, allowHalfOpen: true }),
       max: open_files,
+      admit: subrequestLimit(source.name, subrequests, this.requests),
     });
     this.#servers = new SandboxServers({
       module: source.name,
@@ -98,21 +96,21 @@ export class SandboxProcess extends ModuleRunner {
       accepted: (server, ends) => this.channel.notify("accepted", server, ends),
     });
     this.serve({
-      dial: (host: unknown, port: unknown) => this.#broker.dial(host, port),
+      dial: (host: unknown, port: unknown, request: unknown) => this.#broker.dial(host, port, request),
       openPort: (address: unknown, port: unknown) => this.#servers.listen(address, port),
       closePort: (id: unknown) => this.#servers.unlisten(id),
     });
     this.#sandboxed = this.#launch(
       isolated,
       {
-        ...{ source: this.source, loadTimeout, maxMessage: message_size },
+        ...{ source: this.source, loadTimeout, maxMessage, subrequests },
         ...(outside !== undefined && { certificate: outside.certificate }),
       },
       connections,
     );
     const { child, socket } = this.#sandboxed;
     this.#socket = socket;
-    this.output = new SandboxOutput(log.of(source.name, "*"));
+    this.output = new SandboxOutput(log.of(source.name, "*"), this.lines as LineAllowance);
     this.output.follow(child.stdout as Readable, "info");
     this.output.follow(child.stderr as Readable, "warn");
     const endpoint: MessageEndpoint = {
@@ -135,6 +133,8 @@ export class SandboxProcess extends ModuleRunner {
       });
       child.once("exit", (code, signal) => void this.#exited(code, signal).then(resolve));
     });
+    const watch = this.#watch(limits, isolated);
+    void this.ended.then(() => watch.stop());
     child.unref();
     for (const stream of [child.stdout, child.stderr, socket]) (stream as { unref?(): void } | null)?.unref?.();
   }
@@ -160,6 +160,22 @@ export class SandboxProcess extends ModuleRunner {
     }
   }
 
+  #watch(limits: ModuleLimits, { rights }: IsolatedRights): LimitWatch {
+    const { policy } = rights;
+    const data = dataFolderOf(rights);
+    const limited: LimitedProcess = {
+      pid: () => (this.isAlive ? moduleProcess(this.#sandboxed) : undefined),
+      runs: policy?.isAudited === true || (policy?.run ?? []).length > 0,
+      folders: [temporaryFolder(this.folder), ...(data === undefined ? [] : [data])],
+      requests: this.requests,
+    };
+    return new LimitWatch(limits, limited, {
+      exceeded: (reason) => void this.end(reason),
+      nearly: (reason) => this.events?.nearly(reason),
+      noticed: (reason) => this.events?.noticed(reason),
+    });
+  }
+
   /** Kills the process and its children. Resolves at once: `ended` resolves when it has gone. */
   async end(reason?: string): Promise<void> {
     this.#reason = reason ?? this.#reason;
@@ -175,19 +191,6 @@ export class SandboxProcess extends ModuleRunner {
       process.kill(-pid, "SIGKILL");
     } catch {
       child.kill("SIGKILL");
-    }
-  }
-
-  /**
-   * Reads what the process uses from the system, because its own figure could be a lie. Its heap is
-   * bounded by Node.js.
-   */
-  protected memory(): number {
-    try {
-      const [, resident = "0"] = readFileSync(`/proc/${moduleProcess(this.#sandboxed)}/statm`, "utf8").split(" ");
-      return Math.max(0, Number(resident) * 4096 - this.#heap - OWN_BYTES);
-    } catch {
-      return 0;
     }
   }
 

@@ -9,6 +9,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { listen } from "../ports/listen.ts";
 import type { MessageEndpoint } from "../relay/channel.ts";
 import { FrameDecoder, frameOf } from "../relay/frames.ts";
+import { currentRequest, limitFetch } from "./current_request.ts";
 import { runInstance } from "./instance_program.ts";
 import type { SandboxStart } from "./messages.ts";
 import type { CarriedEnds } from "./network/broker.ts";
@@ -23,7 +24,9 @@ const CONNECTIONS = 5;
 /** Milliseconds to wait until the host has read something of what it was sent. */
 const FULL_MS = 1;
 
-const { source, loadTimeout, maxMessage, paths, certificate } = JSON.parse(process.argv[2] as string) as SandboxStart;
+const { source, loadTimeout, maxMessage, subrequests, paths, certificate } = JSON.parse(
+  process.argv[2] as string,
+) as SandboxStart;
 // The module sees the arguments that a module of a worker sees.
 process.argv.length = 2;
 if (certificate !== undefined) setDefaultCACertificates([...getCACertificates(), certificate]);
@@ -81,7 +84,7 @@ const channel = runInstance({
 });
 const refuse = refusalIn("sandbox");
 const network: ReplacedNetwork = replaceNetwork({
-  dial: (name, port) => channel.call("dial", name, port) as Promise<CarriedEnds>,
+  dial: (name, port) => channel.call("dial", name, port, currentRequest.getStore()?.id) as Promise<CarriedEnds>,
   listen: (address, port) => channel.call("openPort", address, port) as Promise<CarriedPort>,
   unlisten: (id) => channel.notify("closePort", id),
   refuse: (what) => {
@@ -91,3 +94,4 @@ const network: ReplacedNetwork = replaceNetwork({
   },
 });
 connections.on("connection", network.carried);
+limitFetch(source.name, subrequests);

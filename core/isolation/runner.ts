@@ -7,15 +7,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { failure } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
+import type { ModuleLimits } from "../permissions/index.ts";
 import type { Channel } from "../relay/channel.ts";
 import { innerPath } from "../relay/inner_request.ts";
 import { watchLiveness } from "../relay/liveness.ts";
 import type { SandboxLayerState } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { removeLeftFolders } from "./left_folders.ts";
+import { LineAllowance } from "./limits/line_allowance.ts";
+import { RequestAccount } from "./limits/request_account.ts";
 import type { Described, SourceFile } from "./messages.ts";
 import { readDescribed } from "./received.ts";
 import type { RunnerKind } from "./runner_kind.ts";
+import type { IsolationDeps } from "./task.ts";
+
+/** Called when an instance comes near a limit. */
+export interface RunnerEvents {
+  /** A fresh instance should take over. Called again and again. */
+  nearly(reason: string): void;
+  /** The operator should know. Called again and again. */
+  noticed(reason: string): void;
+}
 
 export type RunnerHandlers = Record<string, (...values: never[]) => unknown>;
 
@@ -35,12 +47,25 @@ export abstract class ModuleRunner {
   /** Functions that the code may call once an instance runs. */
   protected readonly handlers: RunnerHandlers = {};
   isAlive = true;
+  readonly requests: RequestAccount;
+  /** Bounds what it adds to the log. */
+  readonly lines: LineAllowance | undefined;
+  /** Set once an instance runs. */
+  protected events: RunnerEvents | undefined;
   /** The layers of its sandbox; undefined without one. */
   layers: readonly SandboxLayerState[] | undefined;
   readonly #loadTimeout: number;
 
-  constructor(kind: RunnerKind, { name, file, directory, root }: SourceFile, loadTimeout: number) {
+  constructor(
+    kind: RunnerKind,
+    { name, file, directory, root }: SourceFile,
+    deps: IsolationDeps,
+    limits?: ModuleLimits,
+  ) {
+    const { loadTimeout, log } = deps.context;
     this.kind = kind;
+    this.requests = new RequestAccount(limits?.requests ?? Number.POSITIVE_INFINITY);
+    this.lines = limits && new LineAllowance(limits.log_lines, log.of(name, "*"));
     this.source = { name, file, directory, root };
     this.#loadTimeout = loadTimeout;
     removeLeftFolders();
@@ -50,11 +75,6 @@ export abstract class ModuleRunner {
 
   /** Ends the code. `reason` replaces the one that the code itself gives. */
   abstract end(reason?: string): Promise<void>;
-
-  /**
-   * Returns the memory in bytes that counts towards `isolated_heap`. `value`: the reply to a ping.
-   */
-  protected abstract memory(value: unknown): number;
 
   /**
    * Evaluates the file.
@@ -76,19 +96,19 @@ export abstract class ModuleRunner {
     Object.assign(this.handlers, handlers);
   }
 
-  /**
-   * Ends the code when it does not respond for `silence` seconds, or uses more than `most` bytes
-   * of memory that its heap does not bound.
-   */
-  watch(silence: number, most: number): void {
+  /** Ends the code when it does not respond for `silence` seconds, or exceeds its limits. */
+  watch(silence: number, events: RunnerEvents): void {
+    this.events = events;
     const end = watchLiveness(this.channel, silence, {
       silent: (seconds) => void this.end(`it did not respond for ${Math.ceil(seconds)} s`),
-      alive: (value) => {
-        const bytes = this.memory(value);
-        if (bytes > most) void this.end(`it used ${bytes} bytes outside of its heap, more than isolated_heap`);
-      },
+      alive: (value) => this.responded(value),
     });
     void this.ended.then(end);
+  }
+
+  /** Called with each reply to a ping. */
+  protected responded(_value: unknown): void {
+    this.lines?.report();
   }
 
   /**

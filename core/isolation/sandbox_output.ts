@@ -5,13 +5,10 @@ import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import type { LogLevel, ModuleLog } from "../types.ts";
 import { MAX_TEXT } from "../util/clipped.ts";
-import { Bucket } from "../util/rate_limit.ts";
+import type { LineAllowance } from "./limits/line_allowance.ts";
 
 /** Maximum number of characters of last words. */
 const MAX_WORDS = 500;
-
-/** Lines that are written: 1000 at once, then 100 a second. The others are counted. */
-const LINES = { burst: 1000, perSecond: 100 };
 
 /** Matches the last words of a process that has used up its heap. */
 const heapUsedUp = /^FATAL ERROR: .*JavaScript heap out of memory/;
@@ -20,13 +17,13 @@ const notStarted = /^The sandbox cannot start \(/;
 
 export class SandboxOutput {
   readonly #log: ModuleLog;
-  readonly #lines = new Bucket(LINES, performance.now());
-  #left = 0;
+  readonly #lines: LineAllowance;
   /** Why the process ends, if it has said so. */
   lastWords: string | undefined;
 
-  constructor(log: ModuleLog) {
+  constructor(log: ModuleLog, lines: LineAllowance) {
     this.#log = log;
+    this.#lines = lines;
   }
 
   follow(stream: Readable, level: LogLevel): void {
@@ -50,13 +47,6 @@ export class SandboxOutput {
   #write(level: LogLevel, line: string): void {
     if (heapUsedUp.test(line)) this.lastWords = "out of memory: its heap reached isolated_heap";
     if (notStarted.test(line)) this.lastWords = line.slice(0, MAX_WORDS);
-    if (this.#lines.take(performance.now()) > 0) {
-      if (this.#left === 0) this.#log.warn("prints so much that most of it is left out from now on");
-      this.#left += 1;
-      return;
-    }
-    if (this.#left > 0) this.#log.warn("Left out lines of its output: %d", this.#left);
-    this.#left = 0;
-    this.#log(level, "%s", line.trimEnd());
+    if (this.#lines.take()) this.#log(level, "%s", line.trimEnd());
   }
 }

@@ -2,6 +2,7 @@
  * The data that an instance of an isolated module is made from: its options, and facts of the host.
  */
 import type { InstanceOwner } from "../module/code.ts";
+import type { Incidents } from "../module/incidents.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import type { ModuleRights } from "../module/rights.ts";
 import {
@@ -9,6 +10,8 @@ import {
   DATA,
   grantedVariables,
   isWithin,
+  limitsOf,
+  type ModuleLimits,
   optionsOfModules,
   type PermissionLedger,
   realPath,
@@ -30,6 +33,7 @@ import { isNamedFor, isNeeded } from "./rules.ts";
 export interface IsolationDeps {
   readonly context: ModuleContext;
   readonly ledger: PermissionLedger;
+  readonly incidents: Incidents;
   /** Set in tests: answers connections in place of other hosts. */
   readonly outside?: OutsideNetwork | undefined;
   /** The ports that sandboxed modules listen on. */
@@ -39,11 +43,26 @@ export interface IsolationDeps {
   grace(): number;
   /** Called when the worker of an instance has ended without a request to do so. */
   ended(owner: InstanceOwner, reason: string): void;
+  /**
+   * Replaces an instance by a fresh one. Requests go to the old one until the fresh one is ready;
+   * then the old one finishes its requests and ends. Rejects if the fresh one fails.
+   */
+  retire(owner: InstanceOwner): Promise<void>;
 }
 
-/** Returns the maximum number of bytes that a worker may use. */
-export function heapOf({ context }: IsolationDeps): number {
-  return Number(context.config.value("isolated_heap"));
+/** The part of its memory that the heap of a module with limits may take. */
+const HEAP_SHARE = 0.75;
+
+/** Returns the limits of a module. An isolated one has none unless they are set. */
+export function limitsFor({ run, settings }: ModuleRights): ModuleLimits | undefined {
+  return run === "sandboxed" ? limitsOf(settings) : settings.limits;
+}
+
+/** Returns the maximum number of bytes of the heap of a worker or sandbox. */
+export function heapOf({ context }: IsolationDeps, { rights }: Pick<IsolatedRights, "rights">): number {
+  const heap = Number(context.config.value("isolated_heap"));
+  const { memory = Number.POSITIVE_INFINITY } = limitsFor(rights) ?? {};
+  return Math.min(heap, memory * HEAP_SHARE);
 }
 
 /** The rights of an isolated or sandboxed module, and what decides about their use. */

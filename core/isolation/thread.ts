@@ -3,9 +3,10 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { reasonOf } from "../util/errors.ts";
+import { sizeText } from "../util/size.ts";
 import type { SourceFile, WorkerCode } from "./messages.ts";
 import { ModuleRunner } from "./runner.ts";
-import { environment, heapOf, type IsolatedRights, type IsolationDeps } from "./task.ts";
+import { environment, heapOf, type IsolatedRights, type IsolationDeps, limitsFor } from "./task.ts";
 
 const program = new URL(import.meta.url.endsWith(".ts") ? "./thread_entry.ts" : "./thread_entry.js", import.meta.url);
 
@@ -23,12 +24,19 @@ export class WorkerThread extends ModuleRunner {
   readonly #port: MessagePort;
   /** Contains 1 from the time that the worker has rung the bell until its messages are handled. */
   readonly #isRung = new Int32Array(new SharedArrayBuffer(4));
+  /** Bytes that it may use outside of its heap, and the option that says so. */
+  readonly #outside: number;
+  readonly #option: string;
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
 
   constructor(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights) {
     const { loadTimeout } = deps.context;
-    super("worker", source, loadTimeout);
+    const limits = limitsFor(isolated.rights);
+    super("worker", source, deps, limits);
+    const heap = heapOf(deps, isolated);
+    this.#outside = limits === undefined ? heap : limits.memory - heap;
+    this.#option = limits === undefined ? "isolated_heap" : "limits.memory";
     // Not `parentPort`, because libraries post to it and listen to it.
     const { port1, port2 } = new MessageChannel();
     const { port1: bell1, port2: bell2 } = new MessageChannel();
@@ -45,7 +53,7 @@ export class WorkerThread extends ModuleRunner {
       transferList: [port2, bell2],
       env: environment(isolated),
       name: `modhost ${source.name}`,
-      resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapOf(deps) / 2 ** 20) },
+      resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heap / 2 ** 20) },
     });
     this.#worker = worker;
     const port: MessageEndpoint = {
@@ -72,9 +80,12 @@ export class WorkerThread extends ModuleRunner {
     await this.#worker.terminate();
   }
 
-  /** The worker reports what it uses outside of its heap. */
-  protected memory(value: unknown): number {
-    return Number(value);
+  /** The worker reports what it uses outside of its heap, which Node.js bounds itself. */
+  protected override responded(value: unknown): void {
+    super.responded(value);
+    const bytes = Number(value);
+    if (bytes <= this.#outside) return;
+    void this.end(`it used ${sizeText(bytes)} outside of its heap, more than ${this.#option} allows`);
   }
 
   /**

@@ -19,6 +19,7 @@ import { Deadline } from "./deadline.ts";
 import { declaredPermissions } from "./declared.ts";
 import { importFresh } from "./fresh_import.ts";
 import { declarationHints, exportHints } from "./hints.ts";
+import type { Incident } from "./incidents.ts";
 import type { Effect, EffectHandle } from "./ledger.ts";
 import type { ModuleSource } from "./locate.ts";
 import type { ModuleRights } from "./rights.ts";
@@ -29,6 +30,8 @@ export interface InstanceOwner {
   readonly reloading: boolean | undefined;
   readonly usage: Usage;
   note: string | undefined;
+  /** The reason why it was restarted, or what is wrong with it now. */
+  incident: Incident | undefined;
   /** The layers of its sandbox, if it is sandboxed. */
   sandbox: readonly SandboxLayerState[] | undefined;
   add(effect: Effect): EffectHandle;

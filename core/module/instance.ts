@@ -9,6 +9,7 @@ import type { ModuleCode } from "./code.ts";
 import { failure } from "./code.ts";
 import { Deadline } from "./deadline.ts";
 import { callbackHints, kindHint } from "./hints.ts";
+import { type Incident, incidentNote } from "./incidents.ts";
 import { type Effect, type EffectHandle, Ledger, type Release } from "./ledger.ts";
 import type { ModuleContext } from "./module_context.ts";
 
@@ -73,6 +74,8 @@ export class Instance implements ModuleOwner {
   sandbox: ModuleState["sandbox"] | undefined;
   /** The level of a note from `set_status`. */
   noteLevel: ModuleState["note_level"] | undefined;
+  /** The reason why it was restarted, or what is wrong with it now. Its code cannot change it. */
+  incident: Incident | undefined;
   /** Steps of the unload that failed or took too long so far. */
   readonly unfinished: string[] = [];
   /**
@@ -403,6 +406,18 @@ export class Instance implements ModuleOwner {
     };
   }
 
+  /** Returns its status, after what has gone wrong with it. */
+  #note(): Pick<ModuleState, "note" | "note_level"> {
+    const { note, noteLevel } = this;
+    const incident = this.incident && incidentNote(this.incident);
+    const level = incident === undefined || noteLevel === "error" ? noteLevel : "warn";
+    const texts = [incident, note].filter((text) => text !== undefined);
+    return {
+      note: texts.length === 0 ? undefined : texts.join("; "),
+      ...(level === undefined ? {} : { note_level: level }),
+    };
+  }
+
   state(): ModuleState {
     return {
       name: this.name,
@@ -411,8 +426,7 @@ export class Instance implements ModuleOwner {
       ...this.#rights(),
       ...(this.sandbox === undefined ? {} : { sandbox: this.sandbox }),
       file: this.code.source.file,
-      note: this.note,
-      ...(this.noteLevel === undefined ? {} : { note_level: this.noteLevel }),
+      ...this.#note(),
       depends: [...this.depends].map((key) => key.slice(0, key.lastIndexOf("@"))),
       holds: countStarted(this.#started(), this.#ledger.counts()),
     };

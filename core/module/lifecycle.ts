@@ -252,6 +252,12 @@ export class Modules {
     await this.quarantined.readmitAll(name, host);
   }
 
+  /** Replaces an instance by a fresh one, as `reload` does; nothing happens if it has gone. */
+  async replace(instance: Instance, progress = noProgress): Promise<void> {
+    const { name, host } = instance;
+    if (this.#instances.live().includes(instance)) await this.reload(name, host === "*" ? undefined : host, progress);
+  }
+
   /** Prepares many changes as one, for another configuration; nothing happens yet. */
   transition(steps: TransitionSteps, configs: { previous: Config; next: Config }): Transition {
     const { catalog, isRunning, announce } = this.#deps;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { Config } from "../config/index.ts";
 import {
+  DATA,
   type GuardedPath,
   type ModuleSettings,
   type OwnFolders,
@@ -146,4 +147,9 @@ export function permissionsOf(
  */
 export function grantedTo({ run, settings }: ModuleRights): ModulePermissions | undefined {
   return run === "sandboxed" ? (settings.grant ?? {}) : settings.grant;
+}
+
+/** Returns the data folder of a module; undefined if it may not write there. */
+export function dataFolderOf({ folders, settings }: ModuleRights): string | undefined {
+  return settings.grant?.write?.includes(DATA) === true ? folders.dataFolder : undefined;
 }

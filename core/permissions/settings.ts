@@ -42,7 +42,8 @@ export const modulesOption = {
       type: "object",
       required: false,
       fields: limitFields,
-      describe: "Limits for what a sandboxed module uses of the machine.",
+      describe:
+        "Limits for what a sandboxed module uses of the machine. For an isolated one, memory, requests and log_lines apply once limits is set.",
     },
     audit: {
       type: "boolean",

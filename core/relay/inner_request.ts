@@ -146,11 +146,14 @@ const peers = new WeakMap<Socket, Peer>();
 
 const peerTexts = new WeakMap<Socket, string>();
 
-/** Returns the two ends of a client's connection as JSON that a header can carry. */
+/**
+ * Returns the two ends of a client's connection as JSON, with a number at random: a later
+ * connection between the same ends has another text.
+ */
 export function peerTextOf(socket: Socket): string {
   let text = peerTexts.get(socket);
   if (text === undefined) {
-    text = asciiJson(peerOf(socket));
+    text = asciiJson({ ...peerOf(socket), connection: Math.random() });
     peerTexts.set(socket, text);
   }
   return text;

@@ -34,7 +34,7 @@ export function sendHead(outgoing: ClientRequest): void {
 }
 
 /** Returns the trailers of a message that has been read to its end. */
-export function trailersOf({ rawTrailers }: Pick<IncomingMessage, "rawTrailers">): [string, string][] {
+export function trailersOf({ rawTrailers }: { readonly rawTrailers: readonly string[] }): [string, string][] {
   const trailers: [string, string][] = [];
   for (let at = 0; at < rawTrailers.length; at += 2)
     trailers.push([rawTrailers[at] as string, rawTrailers[at + 1] as string]);

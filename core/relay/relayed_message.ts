@@ -1,9 +1,7 @@
 /** Node's incoming messages whose head and body come from frames. */
 import type { Socket } from "node:net";
 import { IncomingMessage } from "../util/node_http.ts";
-
-/** Bytes that a reader has consumed before the other end is told. */
-const CREDIT_STEP_BYTES = 64 * 1024;
+import { CREDIT_STEP_BYTES } from "./request_frames.ts";
 
 /** Fields of which Node.js keeps the first line only (documentation of `message.headers`). */
 const singular: ReadonlySet<string> = new Set([
@@ -79,8 +77,8 @@ export class RelayedMessage extends IncomingMessage {
     });
   }
 
-  constructor(socket: Socket | undefined, rawHeaders: string[], credit: Credit) {
-    super(socket as Socket);
+  constructor(socket: Socket, rawHeaders: string[], credit: Credit) {
+    super(socket);
     this.httpVersion = "1.1";
     this.httpVersionMajor = 1;
     this.httpVersionMinor = 1;

@@ -3,8 +3,9 @@
  * that is sent in one turn of the event loop is written together.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { FrameFault } from "./frames.ts";
+import type { ReadMemory } from "./read_memory.ts";
 
 /** The kinds of frames, by the number that stands for each. */
 export const frameKinds = {
@@ -47,6 +48,9 @@ export interface Frame {
 /** Bytes of a body that may be on their way before the receiver has asked for more. */
 export const WINDOW_BYTES = 256 * 1024;
 
+/** Bytes that a reader has taken before the other end gets credit for more. */
+export const CREDIT_STEP_BYTES = WINDOW_BYTES / 2;
+
 /** Bytes of a body that are sent together with the head. */
 export const WHOLE_BYTES = 64 * 1024;
 
@@ -67,17 +71,17 @@ const MAX_KIND = Math.max(...Object.values(frameKinds));
 const nothing = Buffer.alloc(0);
 
 export interface FrameReceiver {
-  /** Bytes of a `data` frame, in any number of pieces. @throws {FrameFault} */
+  /**
+   * Bytes of a `data` frame, in any number of pieces. The bytes of a connection that `FrameSocket`
+   * has opened are only valid during the call, unless they are kept.
+   *
+   * @throws {FrameFault}
+   */
   data(id: number, piece: Buffer): void;
-  /** Any other frame. @throws {FrameFault} */
+  /** Any other frame. The same is true for its body. @throws {FrameFault} */
   frame(frame: Frame): void;
   /** The connection is closed. */
   closed(fault: FrameFault | undefined): void;
-}
-
-export interface FrameLimits {
-  /** Maximum length of a frame that is not `data`. Default: what a frame can have. */
-  readonly maxBytes?: number;
 }
 
 /** One end of a connection that carries frames. */
@@ -92,25 +96,42 @@ export class FrameSocket {
   #from = 0;
   #to = 0;
   /** Complete parts of what is to be written before the bytes in the slab. */
-  #parts: Buffer[] = [];
+  #parts: Uint8Array[] = [];
+  /** Called when these parts are written. */
+  #written: (() => void)[] = [];
   #isScheduled = false;
   /** Called before the frames of a turn are written. */
   #beforeFlush: (() => void)[] = [];
-  #chunks: Buffer[] = [];
-  #available = 0;
-  #needed = PREFIX_BYTES;
+  /** Bytes of `receive` that are not handled yet. */
+  #rest: Buffer = nothing;
   /** The `data` frame whose bytes are arriving, and how many are still to come. */
   #dataId = 0;
   #dataLeft = 0;
   #fault: FrameFault | undefined;
+  isOpen = false;
 
-  constructor(socket: Socket, receiver: FrameReceiver, { maxBytes = MAX_FRAME_BYTES }: FrameLimits = {}) {
+  /** `maxBytes`: maximum length of a frame that is not `data`. */
+  constructor(socket: Socket, receiver: FrameReceiver, maxBytes: number = MAX_FRAME_BYTES) {
     this.#socket = socket;
     this.#receiver = receiver;
     this.#maxBytes = maxBytes;
-    socket.on("data", (chunk: Buffer) => this.receive(chunk));
     socket.on("error", () => undefined);
     socket.once("close", () => receiver.closed(this.#fault));
+    socket.once("connect", () => {
+      this.isOpen = true;
+    });
+  }
+
+  /** Opens a connection. `memory`: where it is read to. */
+  static open(path: string, memory: ReadMemory, receiver: FrameReceiver, maxBytes: number): FrameSocket {
+    const callback = (bytes: number) => {
+      memory.handled(frames.#handle(memory.filled(bytes)));
+      return true;
+    };
+    const socket = connect({ path, onread: { buffer: () => memory.room(), callback } });
+    const frames = new FrameSocket(socket, receiver, maxBytes);
+    socket.once("close", () => memory.close());
+    return frames;
   }
 
   destroy(): void {
@@ -123,42 +144,52 @@ export class FrameSocket {
     this.#schedule();
   }
 
-  /** The bytes of `body` must not change afterwards. */
-  send(kind: FrameKind, id: number, isLast = true, head = "", body: Uint8Array = nothing): void {
-    if (this.#socket.destroyed) return;
-    const isCopied = body.length <= MAX_COPIED_BYTES;
-    const ownBytes = PREFIX_BYTES + head.length + (isCopied ? body.length : 0);
-    this.#reserve(ownBytes);
+  /**
+   * Sends a frame. The bytes of `body` must not change until `written` is called, which never
+   * happens when the connection is lost.
+   */
+  send(kind: FrameKind, id: number, isLast = true, head = "", body: Uint8Array = nothing, written?: () => void): void {
+    this.#begin(kind, id, isLast, head, body.length);
+    this.#append(body);
+    if (written !== undefined) this.#written.push(written);
+  }
+
+  /** Sends bytes of a body as one frame. They must not change afterwards. */
+  sendPieces(id: number, pieces: readonly Uint8Array[], bytes: number): void {
+    this.#begin(frameKinds.data, id, false, "", bytes);
+    for (const piece of pieces) this.#append(piece);
+  }
+
+  /** Handles bytes that have arrived on a connection that another end has opened. */
+  receive(chunk: Buffer): void {
+    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    this.#rest = bytes.subarray(this.#handle(bytes));
+  }
+
+  /** Writes the prefix and the head of a frame. */
+  #begin(kind: FrameKind, id: number, isLast: boolean, head: string, bodyBytes: number): void {
+    this.#reserve(PREFIX_BYTES + head.length);
     const slab = this.#slab;
     const at = this.#to;
-    slab.writeUInt32BE(head.length + body.length, at);
+    slab.writeUInt32BE(head.length + bodyBytes, at);
     slab[at + 4] = kind;
     slab[at + 5] = isLast ? 1 : 0;
     slab.writeUInt16BE(0, at + 6);
     slab.writeUInt32BE(id, at + 8);
     slab.writeUInt32BE(head.length, at + 12);
     if (head.length > 0) slab.write(head, at + PREFIX_BYTES, "latin1");
-    if (isCopied && body.length > 0) slab.set(body, at + PREFIX_BYTES + head.length);
-    this.#to = at + ownBytes;
-    if (!isCopied) {
-      this.#cut();
-      this.#parts.push(body as Buffer);
-    }
+    this.#to = at + PREFIX_BYTES + head.length;
     this.#schedule();
   }
 
-  /** Handles bytes that have arrived. */
-  receive(chunk: Buffer): void {
-    // The receiver may put off long work with setImmediate, and its frames must not wait for that.
-    this.#schedule();
-    this.#chunks.push(chunk);
-    this.#available += chunk.length;
-    try {
-      while (this.#fault === undefined && this.#available >= this.#needed) this.#parse();
-    } catch (error) {
-      if (!(error instanceof FrameFault)) throw error;
-      this.#fault = error;
-      this.#socket.destroy();
+  #append(piece: Uint8Array): void {
+    if (piece.length > MAX_COPIED_BYTES) {
+      this.#cut();
+      this.#parts.push(piece);
+    } else if (piece.length > 0) {
+      this.#reserve(piece.length);
+      this.#slab.set(piece, this.#to);
+      this.#to += piece.length;
     }
   }
 
@@ -175,11 +206,20 @@ export class FrameSocket {
     this.#isScheduled = false;
     this.#cut();
     const parts = this.#parts;
+    const written = this.#written;
     this.#parts = [];
+    this.#written = [];
     const socket = this.#socket;
+    if (socket.destroyed) return;
     if (parts.length > 1) socket.cork();
+    const last = written.length === 0 ? undefined : parts.pop();
     for (const part of parts) socket.write(part);
-    if (parts.length > 1) socket.uncork();
+    if (last !== undefined) {
+      socket.write(last, (error) => {
+        if (!error) for (const callback of written) callback();
+      });
+    }
+    socket.uncork();
     // The system has mostly taken the bytes by now, and then the slab can be used again.
     if (socket.writableLength === 0) this.#from = this.#to = 0;
   }
@@ -197,13 +237,25 @@ export class FrameSocket {
     this.#from = this.#to = 0;
   }
 
-  /** Handles one frame, or the next piece of one. */
-  #parse(): void {
-    const bytes = this.#joined();
+  /** Returns how many of the bytes are handled: the others are the beginning of a frame. */
+  #handle(bytes: Buffer): number {
+    // The receiver may put off long work with setImmediate, and its frames must not wait for that.
+    this.#schedule();
+    try {
+      return this.#parse(bytes);
+    } catch (error) {
+      if (!(error instanceof FrameFault)) throw error;
+      this.#fault = error;
+      this.#socket.destroy();
+      return bytes.length;
+    }
+  }
+
+  /** Handles all complete frames, and what has arrived of a `data` frame. */
+  #parse(bytes: Buffer): number {
     let at = 0;
-    while (this.#fault === undefined) {
+    while (at < bytes.length && this.#fault === undefined) {
       if (this.#dataLeft > 0) {
-        if (at === bytes.length) break;
         const piece = bytes.subarray(at, at + this.#dataLeft);
         at += piece.length;
         this.#dataLeft -= piece.length;
@@ -216,43 +268,23 @@ export class FrameSocket {
       const id = bytes.readUInt32BE(at + 8);
       const headBytes = bytes.readUInt32BE(at + 12);
       if (kind > MAX_KIND || headBytes > size) throw new FrameFault("a frame of its requests is malformed");
+      const isLast = bytes[at + 5] === 1;
+      const from = at + PREFIX_BYTES;
       if (kind === frameKinds.data) {
         if (headBytes > 0 || size === 0) throw new FrameFault("a frame of its requests is malformed");
-        at += PREFIX_BYTES;
         this.#dataId = id;
         this.#dataLeft = size;
+        at = from;
         continue;
       }
       if (size > this.#maxBytes) throw new FrameFault(`a frame of its requests has ${size} bytes`);
-      if (bytes.length - at < PREFIX_BYTES + size) {
-        this.#needed = PREFIX_BYTES + size;
-        break;
-      }
-      const from = at + PREFIX_BYTES;
-      const frame: Frame = {
-        kind,
-        id,
-        isLast: bytes[at + 5] === 1,
-        head: bytes.toString("latin1", from, from + headBytes),
-        body: headBytes === size ? nothing : bytes.subarray(from + headBytes, from + size),
-      };
+      if (bytes.length - from < size) break;
+      const head = bytes.toString("latin1", from, from + headBytes);
+      const body = headBytes === size ? nothing : bytes.subarray(from + headBytes, from + size);
       at = from + size;
-      this.#guard(() => this.#receiver.frame(frame));
+      this.#guard(() => this.#receiver.frame({ kind, id, isLast, head, body }));
     }
-    this.#keep(bytes, at);
-  }
-
-  /** Keeps the bytes that are not handled yet. */
-  #keep(bytes: Buffer, at: number): void {
-    const left = bytes.length - at;
-    this.#chunks = left === 0 ? [] : [bytes.subarray(at)];
-    this.#available = left;
-    if (this.#dataLeft > 0) this.#needed = 1;
-    else if (left < PREFIX_BYTES) this.#needed = PREFIX_BYTES;
-  }
-
-  #joined(): Buffer {
-    return this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks);
+    return at;
   }
 
   /** An error of a listener belongs to its request, and must not break the others. */

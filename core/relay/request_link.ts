@@ -2,14 +2,13 @@
  * The host's end of the connection that carries the requests for one worker. It checks every frame,
  * because the worker may be hostile.
  */
-import type { IncomingMessage } from "node:http";
-import { connect } from "node:net";
 import { headerOf, isFieldValue, isToken } from "../util/header_fields.ts";
 import { asHost } from "../util/usage.ts";
 import { RelayFault } from "./fault.ts";
 import { FrameFault } from "./frames.ts";
 import type { InnerAddress } from "./inner_request.ts";
-import { RelayedMessage } from "./relayed_message.ts";
+import { type BodySource, LinkedBody } from "./linked_body.ts";
+import { ReadMemory } from "./read_memory.ts";
 import {
   type Frame,
   type FrameKind,
@@ -26,12 +25,19 @@ import {
 /** The lowest status of a final response (RFC 9110, 15). */
 const MIN_STATUS = 200;
 
+/** Maximum number of heads that a connection remembers, and the maximum length of each. */
+const MAX_KNOWN_HEADS = 64;
+const MAX_KNOWN_LENGTH = 1024;
+
 const statusLine = /^HTTP\/1\.1 (\d{3}) ([^\r\n]*)$/;
 
 export interface LinkedRequest {
   /** The lines of the head, as `ServedRequests` reads them. */
   readonly head: readonly string[];
-  /** The body, or its pieces as they arrive; undefined for a request without one. */
+  /**
+   * The body, or its pieces as they arrive, each of which is valid until the next one is requested;
+   * undefined for a request without one.
+   */
   readonly body: Uint8Array | AsyncIterable<Uint8Array> | undefined;
   /** Returns the trailers, as a flat list. Called after the body has been read. */
   trailers?(): readonly string[];
@@ -42,9 +48,9 @@ export interface LinkedRequest {
 export interface LinkedResponse {
   readonly statusCode: number;
   readonly statusMessage: string;
-  readonly rawHeaders: string[];
-  /** The body, if it has arrived in one piece, or the message from which it is read. */
-  readonly body: Buffer | IncomingMessage;
+  readonly rawHeaders: readonly string[];
+  /** The body, if it has arrived in one piece, or its pieces. */
+  readonly body: Buffer | LinkedBody;
 }
 
 /** Sends requests to a worker over one connection, which the first request opens. */
@@ -72,7 +78,9 @@ export class RequestLink {
 }
 
 class LinkConnection {
-  readonly #frames: FrameSocket;
+  readonly frames: FrameSocket;
+  readonly memory = new ReadMemory();
+  readonly heads = new HeadReader();
   readonly #malformed: (reason: string) => void;
   /**
    * The calls by their number, which a later call uses again. A `Map` with ever new keys would link
@@ -80,31 +88,25 @@ class LinkConnection {
    */
   readonly #calls: (LinkedCall | undefined)[] = [];
   readonly #free: number[] = [];
-  #isOpen = false;
   isClosed = false;
 
   constructor({ path, token }: InnerAddress, malformed: (reason: string) => void) {
     this.#malformed = malformed;
     // The connection belongs to the host, and not to the module whose request opens it.
-    const socket = asHost(() => connect(path));
-    socket.once("connect", () => {
-      this.#isOpen = true;
-    });
-    const limits = { maxBytes: MAX_HEAD_BYTES + WHOLE_BYTES };
-    this.#frames = asHost(() => new FrameSocket(socket, this, limits));
-    this.#frames.send(frameKinds.hello, 0, true, token);
+    this.frames = asHost(() => FrameSocket.open(path, this.memory, this, MAX_HEAD_BYTES + WHOLE_BYTES));
+    this.frames.send(frameKinds.hello, 0, true, token);
   }
 
   send(request: LinkedRequest): LinkedCall {
     const id = this.#free.pop() ?? this.#calls.length;
-    const call = new LinkedCall(this.#frames, id, request);
+    const call = new LinkedCall(this, id, request);
     this.#calls[id] = call;
     call.begin();
     return call;
   }
 
   close(): void {
-    this.#frames.destroy();
+    this.frames.destroy();
   }
 
   data(id: number, piece: Buffer): void {
@@ -122,7 +124,7 @@ class LinkConnection {
 
   closed(fault: FrameFault | undefined): void {
     this.isClosed = true;
-    const lost = new RelayFault(this.#isOpen ? "lost" : "connect", "it closed the connection without a response");
+    const lost = new RelayFault(this.frames.isOpen ? "lost" : "connect", "it closed the connection without a response");
     for (const call of this.#calls.splice(0)) {
       if (call === undefined) continue;
       call.isOver = true;
@@ -138,25 +140,30 @@ class LinkConnection {
   }
 }
 
+const ignore = () => undefined;
+
 /** One request to a worker, until both sides are done with it. */
-export class LinkedCall {
+export class LinkedCall implements BodySource {
   /** Rejects with a RelayFault, or with the error of the body on its way from the client. */
   readonly response: Promise<LinkedResponse>;
   /** Its number belongs to another call from now on. */
   isOver = false;
-  readonly #frames: FrameSocket;
+  readonly #link: LinkConnection;
   readonly #id: number;
   readonly #request: LinkedRequest;
   readonly #settle = Promise.withResolvers<LinkedResponse>();
   /** The response, if its body arrives in pieces. */
-  #incoming: RelayedMessage | undefined;
+  #incoming: LinkedBody | undefined;
   #hasHead = false;
+  /** Whether a response with the status of the head has a body. */
+  #mayHaveBody = true;
   /** Bytes that the worker may still send, and that may still be sent to it. */
   #window = WINDOW_BYTES;
   #credit = WINDOW_BYTES;
   /** Bytes of the response that Content-Length announces and that have not arrived. */
   #left = Number.POSITIVE_INFINITY;
-  #credited: (() => void) | undefined;
+  /** Continues the sending of the body. */
+  #wake: () => void = ignore;
   #interims = 0;
   /** Whether the request was sent in pieces, so that the worker reports when it is done with it. */
   readonly #isStreamed: boolean;
@@ -167,8 +174,8 @@ export class LinkedCall {
   /** The host drops the rest of the response. */
   #isAborted = false;
 
-  constructor(frames: FrameSocket, id: number, request: LinkedRequest) {
-    this.#frames = frames;
+  constructor(link: LinkConnection, id: number, request: LinkedRequest) {
+    this.#link = link;
     this.#id = id;
     this.#request = request;
     const { body } = request;
@@ -181,10 +188,10 @@ export class LinkedCall {
     const text = joinLines(head);
     if (!this.#isStreamed) {
       this.#isSent = true;
-      this.#frames.send(frameKinds.request, this.#id, true, text, body as Uint8Array | undefined);
+      this.#link.frames.send(frameKinds.request, this.#id, true, text, body as Uint8Array | undefined);
       return;
     }
-    this.#frames.send(frameKinds.request, this.#id, false, text);
+    this.#link.frames.send(frameKinds.request, this.#id, false, text);
     void this.#send(body instanceof Uint8Array ? [body] : (body as AsyncIterable<Uint8Array>));
   }
 
@@ -208,10 +215,9 @@ export class LinkedCall {
   /** Ends the response, or what has arrived of it, with an error. */
   fail(error: Error): void {
     this.#isSent = true;
-    this.#credited?.();
+    this.#wake();
     this.#settle.reject(error);
-    const incoming = this.#incoming;
-    if (incoming !== undefined && !incoming.complete) incoming.destroy(error);
+    this.#incoming?.fail(error);
   }
 
   /** Bytes of the response. @throws {FrameFault} */
@@ -220,11 +226,11 @@ export class LinkedCall {
     if (this.#hasResponded || !this.#hasHead) throw new FrameFault("it sends a body without a head");
     this.#window -= piece.length;
     if (this.#window < 0) throw new FrameFault("it sends more of a body than the host has asked for");
-    if (incoming === undefined || incoming.complete || incoming.destroyed) return;
+    if (incoming === undefined || incoming.isEnded) return;
     // More than Content-Length announces is not part of the response.
     const part = piece.length > this.#left ? piece.subarray(0, this.#left) : piece;
     this.#left -= part.length;
-    incoming.give(part);
+    incoming.give(this.#link.memory.keep(part));
     if (this.#left === 0) incoming.finish([]);
   }
 
@@ -249,7 +255,7 @@ export class LinkedCall {
       case frameKinds.closed:
         if (!this.#hasResponded || !this.#isStreamed) throw new FrameFault("it ends a request that has not ended");
         this.#isSent = true;
-        this.#credited?.();
+        this.#wake();
         return true;
       default:
         throw new FrameFault("it sends a frame of the host");
@@ -257,7 +263,7 @@ export class LinkedCall {
   }
 
   #post(kind: FrameKind, head = ""): void {
-    if (!this.isOver) this.#frames.send(kind, this.#id, true, head);
+    if (!this.isOver) this.#link.frames.send(kind, this.#id, true, head);
   }
 
   #responded(): boolean {
@@ -269,42 +275,43 @@ export class LinkedCall {
     if (this.#hasHead) throw new FrameFault("it responds twice");
     this.#hasHead = true;
     if (this.#isAborted) return;
-    const head = readHead(text);
+    const head = this.#link.heads.read(text);
     if (head === undefined || head.statusCode < MIN_STATUS) {
       this.#settle.reject(new RelayFault("bad_answer", "the head of its response is invalid"));
       return;
     }
     const length = Number(headerOf(head.rawHeaders, "content-length") ?? Number.NaN);
-    const { statusCode } = head;
-    if (isLast && length === body.length && this.#mayHaveBody(statusCode)) {
-      this.#settle.resolve({ ...head, body });
+    this.#mayHaveBody = this.#isBodyOf(head.statusCode);
+    if (isLast && length === body.length && this.#mayHaveBody) {
+      this.#settle.resolve({ ...head, body: Buffer.from(body) });
       return;
     }
-    const message = this.#messageOf(head);
-    this.#incoming = message;
+    const incoming = new LinkedBody(this);
+    this.#incoming = incoming;
     if (Number.isSafeInteger(length) && !isLast) this.#left = length;
     if (body.length > 0) this.data(body);
-    if (isLast) message.finish([]);
-    this.#settle.resolve({ ...head, body: message });
+    if (isLast) incoming.finish([]);
+    this.#settle.resolve({ ...head, body: incoming });
   }
 
-  #mayHaveBody(status: number): boolean {
+  #isBodyOf(status: number): boolean {
     return this.#request.head[0] !== "HEAD" && status !== 204 && status !== 205 && status !== 304;
   }
 
-  #messageOf({ statusCode, statusMessage, rawHeaders }: ResponseHead): RelayedMessage {
-    const message = new RelayedMessage(undefined, rawHeaders, (bytes) => {
-      if (this.#hasResponded || this.#isAborted) return;
-      this.#window += bytes;
-      this.#post(frameKinds.credit, String(bytes));
-    });
-    message.statusCode = statusCode;
-    message.statusMessage = statusMessage;
-    // A reader that ends the response early ends the call.
-    message.once("close", () => {
-      if (!message.complete) this.close();
-    });
-    return message;
+  /** The reader has taken bytes of the response. */
+  taken(bytes: number): void {
+    if (this.#hasResponded || this.#isAborted) return;
+    this.#window += bytes;
+    this.#post(frameKinds.credit, String(bytes));
+  }
+
+  release(piece: Uint8Array): void {
+    this.#link.memory.release(piece);
+  }
+
+  /** The reader ends the response early. */
+  left(): void {
+    this.close();
   }
 
   #end(trailers: string): boolean {
@@ -313,9 +320,9 @@ export class LinkedCall {
     const fields = splitLines(trailers);
     if (!areFields(fields)) throw new FrameFault("its trailers are malformed");
     const isLast = this.#responded();
-    if (incoming === undefined || incoming.complete || incoming.destroyed) return isLast;
-    if (Number.isFinite(this.#left) && this.#mayHaveBody(Number(incoming.statusCode)))
-      incoming.destroy(new RelayFault("lost", "its body is shorter than it has announced"));
+    if (incoming === undefined || incoming.isEnded) return isLast;
+    if (Number.isFinite(this.#left) && this.#mayHaveBody)
+      incoming.fail(new RelayFault("lost", "its body is shorter than it has announced"));
     else incoming.finish(fields);
     return isLast;
   }
@@ -324,14 +331,14 @@ export class LinkedCall {
     if (!Number.isSafeInteger(bytes) || bytes <= 0 || this.#credit + bytes > WINDOW_BYTES)
       throw new FrameFault("it asks for more of a body than it may");
     this.#credit += bytes;
-    this.#credited?.();
+    this.#wake();
   }
 
   #inform(text: string): void {
     this.#interims += 1;
     if (this.#hasHead || this.#interims > MAX_INTERIM) throw new FrameFault("it sends too many interim responses");
     if (this.#isAborted) return;
-    const head = readHead(text);
+    const head = this.#link.heads.read(text);
     if (head !== undefined) {
       this.#request.informed?.(head.statusCode, head.rawHeaders);
       return;
@@ -343,18 +350,21 @@ export class LinkedCall {
   async #send(body: AsyncIterable<Uint8Array> | readonly Uint8Array[]): Promise<void> {
     try {
       for await (const piece of body) {
+        let unwritten = 0;
+        const written = () => {
+          unwritten -= 1;
+          this.#wake();
+        };
         for (let at = 0; at < piece.length; ) {
-          while (this.#credit === 0 && !this.#isSent) {
-            await new Promise<void>((resolve) => {
-              this.#credited = resolve;
-            });
-          }
+          await this.#until(() => this.#credit > 0);
           if (this.#isSent) return;
           const part = piece.subarray(at, at + this.#credit);
           this.#credit -= part.length;
           at += part.length;
-          this.#frames.send(frameKinds.data, this.#id, false, "", part);
+          unwritten += 1;
+          this.#link.frames.send(frameKinds.data, this.#id, false, "", part, written);
         }
+        await this.#until(() => unwritten === 0);
         if (this.#isSent) return;
       }
       if (this.#isSent) return;
@@ -366,11 +376,37 @@ export class LinkedCall {
       this.#abort();
     }
   }
+
+  /** Waits, and no longer than until nothing more is sent. */
+  async #until(isReady: () => boolean): Promise<void> {
+    while (!isReady() && !this.#isSent) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
 }
 
 type ResponseHead = Omit<LinkedResponse, "body">;
 
-/** Reads the head of a response as Node.js writes it; undefined if a part of it is invalid. */
+/**
+ * Reads heads of responses. It remembers some, because most responses of a module have few heads.
+ */
+class HeadReader {
+  readonly #known = new Map<string, ResponseHead>();
+
+  /** Returns the head as Node.js writes it; undefined if a part of it is invalid. */
+  read(text: string): ResponseHead | undefined {
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
+    const head = readHead(text);
+    if (head === undefined || text.length > MAX_KNOWN_LENGTH) return head;
+    if (this.#known.size >= MAX_KNOWN_HEADS) this.#known.clear();
+    this.#known.set(text, head);
+    return head;
+  }
+}
+
 function readHead(text: string): ResponseHead | undefined {
   const [first = "", ...lines] = text.split("\r\n");
   const [, status, statusMessage = ""] = statusLine.exec(first) ?? [];

@@ -1,11 +1,13 @@
 /** A response of another server, process or worker on its way to the client. */
 import { Readable } from "node:stream";
 import type { HttpEvent, ResponseFields } from "../types.ts";
-import { isFieldValue } from "../util/header_fields.ts";
+import { headerOf, isFieldValue } from "../util/header_fields.ts";
 import { INTERNAL_ERROR } from "../util/http2.ts";
 import { type IncomingMessage, STATUS_CODES } from "../util/node_http.ts";
 import { foldedName, headerTable, mayTrail } from "./fields.ts";
+import type { LinkedBody } from "./linked_body.ts";
 import { textOrBytes, trailersOf, wholeBody } from "./message.ts";
+import type { LinkedResponse } from "./request_link.ts";
 
 /** Statuses of responses without a body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -48,10 +50,10 @@ export function relayResponse(
   failed: (error: Error) => void,
   { withheld, isOwn = false }: RelayOptions = {},
 ): ResponseFields {
-  const { request, response } = event;
+  const { method } = event.request;
   const { statusCode = 502, statusMessage = "", headers } = incoming;
   const head = headOf(statusCode, statusMessage, fields);
-  if (request.method === "HEAD" || bodiless.has(statusCode)) {
+  if (method === "HEAD" || bodiless.has(statusCode)) {
     incoming.on("error", () => undefined);
     // Bytes after a 205 do not belong to the response.
     if (statusCode === 205) incoming.destroy();
@@ -60,22 +62,53 @@ export function relayResponse(
   }
   const { errored } = incoming;
   const source = errored === null ? incoming : brokenBy(errored);
-  source.once("error", (error) => {
-    if (response.finished) return;
-    failed(error);
-    cut(event);
-  });
-  const body = wholeBody(incoming, request.method) ?? source;
-  const { trailer } = headers;
-  if (trailer === undefined) return { ...head, body };
+  source.once("error", (error) => breakOff(event, error, failed));
+  const body = wholeBody(incoming, method) ?? source;
   const isForwarded = (name: string, value?: string) =>
     isOwn || (mayTrail(name, value) && withheld?.has(foldedName(name)) !== true);
-  response.trailer_names = trailer
+  return { ...head, body, ...trailersFor(event, headers.trailer, incoming, isForwarded) };
+}
+
+/**
+ * Does the same for a response of a worker, whose body comes in pieces of which the memory is used
+ * again.
+ */
+export function relayLinked(
+  event: HttpEvent,
+  { statusCode, statusMessage, rawHeaders, body }: LinkedResponse & { readonly body: LinkedBody },
+  fields: readonly string[],
+  failed: (error: Error) => void,
+): ResponseFields {
+  const head = headOf(statusCode, statusMessage, fields);
+  if (event.request.method === "HEAD" || bodiless.has(statusCode)) {
+    body.drop();
+    return { ...head, body: Readable.from([]) };
+  }
+  body.whenFailed((error) => breakOff(event, error, failed));
+  return { ...head, body, ...trailersFor(event, headerOf(rawHeaders, "trailer"), body, () => true) };
+}
+
+function breakOff(event: HttpEvent, error: Error, failed: (error: Error) => void): void {
+  if (event.response.finished) return;
+  failed(error);
+  cut(event);
+}
+
+/** Announces the trailers that `Trailer` names, and returns those that are sent after the body. */
+function trailersFor(
+  { response }: HttpEvent,
+  announced: string | undefined,
+  body: { readonly rawTrailers: readonly string[] },
+  isForwarded: (name: string, value?: string) => boolean,
+): Pick<ResponseFields, "trailers"> {
+  if (announced === undefined) return {};
+  response.trailer_names = announced
     .split(",")
     .map((name) => name.trim())
     .filter((name) => isForwarded(name));
-  const trailers = () => Object.fromEntries(trailersOf(incoming).filter(([name, value]) => isForwarded(name, value)));
-  return { ...head, body, trailers };
+  return {
+    trailers: () => Object.fromEntries(trailersOf(body).filter(([name, value]) => isForwarded(name, value))),
+  };
 }
 
 /**

@@ -27,7 +27,7 @@ type Done = (error?: Error | null) => void;
  */
 const REFUSED_HEAD = "HTTP/1.1 000 ";
 const END_OF_HEAD = "\r\n\r\n";
-const MAX_KNOWN_PEERS = 1000;
+const MAX_KNOWN_CLIENTS = 1000;
 
 /** Serves a request. `facts`: what else the host reports about it, as JSON; "" for nothing. */
 export type ServeRelayed = (request: RelayedMessage, response: ServerResponse, id: string, facts: string) => void;
@@ -37,9 +37,9 @@ export class ServedRequests {
   readonly #token: string;
   readonly #serve: ServeRelayed;
   /** By the number of the request. The host uses numbers again. */
-  readonly #sockets: (RelayedSocket | undefined)[] = [];
-  /** The ends of clients' connections, by their JSON: most requests come from few clients. */
-  readonly #peers = new Map<string, Peer>();
+  readonly #requests: (ServedRequest | undefined)[] = [];
+  /** By the text that the host sends for each connection of a client. */
+  readonly #clients = new Map<string, Client>();
   #isAdmitted = false;
 
   /** `first`: the bytes that have been read from the connection. */
@@ -47,11 +47,12 @@ export class ServedRequests {
     this.#token = token;
     this.#serve = serve;
     this.#frames = new FrameSocket(socket, this);
+    socket.on("data", (chunk: Buffer) => this.#frames.receive(chunk));
     this.#frames.receive(first);
   }
 
   data(id: number, piece: Buffer): void {
-    this.#sockets[id]?.message.give(piece);
+    this.#requests[id]?.message.give(piece);
   }
 
   frame(frame: Frame): void {
@@ -65,58 +66,59 @@ export class ServedRequests {
       this.#begin(frame);
       return;
     }
-    const socket = this.#sockets[id];
-    if (kind === frameKinds.end) socket?.received(splitLines(head));
-    else if (kind === frameKinds.credit) socket?.credited(Number(head));
-    else if (kind === frameKinds.half) socket?.endReading();
-    else if (kind === frameKinds.abort) socket?.destroy();
+    const request = this.#requests[id];
+    if (kind === frameKinds.end) request?.received(splitLines(head));
+    else if (kind === frameKinds.credit) request?.credited(Number(head));
+    else if (kind === frameKinds.half) request?.socket.endReading();
+    else if (kind === frameKinds.abort) request?.socket.destroy();
   }
 
   closed(): void {
-    for (const socket of this.#sockets) socket?.destroy();
+    for (const request of this.#requests) request?.socket.destroy();
   }
 
   #begin({ id, isLast, head, body }: Frame): void {
     const lines = splitLines(head);
     const [method = "", url = "", peer = "", requestId = "", facts = ""] = lines.splice(0, 5);
-    const over = () => {
-      this.#sockets[id] = undefined;
-    };
-    const socket = new RelayedSocket(this.#frames, id, { peer: this.#peerOf(peer), isStreamed: !isLast, over });
-    this.#sockets[id] = socket;
-    const request = new RelayedMessage(socket, lines, (bytes) => socket.consumed(bytes));
-    request.method = method;
-    request.url = url;
-    const response = new RelayedResponse(request, socket);
-    socket.message = request;
-    if (isLast) {
-      if (body.length > 0) request.give(body);
-      request.finish([]);
-    }
-    response.once("finish", () => {
-      socket.finished();
-      // Node's own server drops a body that nobody reads, too.
-      if (!request.isRead && request.readableFlowing === null) request.resume();
-      response.detachSocket(socket);
-      process.nextTick(() => response.close());
+    const client = this.#clientOf(peer);
+    const socket = client.idle ?? new RelayedSocket(client.peer);
+    client.idle = undefined;
+    const served = new ServedRequest(this.#frames, id, socket, lines, !isLast, () => {
+      this.#requests[id] = undefined;
+      if (socket.isReusable) client.idle = socket;
     });
-    this.#serve(request, response, requestId, facts);
+    this.#requests[id] = served;
+    const { message } = served;
+    message.method = method;
+    message.url = url;
+    if (isLast) {
+      if (body.length > 0) message.give(body);
+      message.finish([]);
+    }
+    this.#serve(message, served.response, requestId, facts);
   }
 
-  #peerOf(text: string): Peer {
-    let peer = this.#peers.get(text);
-    if (peer === undefined) {
-      peer = JSON.parse(text) as Peer;
-      if (this.#peers.size >= MAX_KNOWN_PEERS) this.#peers.clear();
-      this.#peers.set(text, peer);
+  #clientOf(text: string): Client {
+    let client = this.#clients.get(text);
+    if (client === undefined) {
+      client = { peer: JSON.parse(text) as Peer, idle: undefined };
+      if (this.#clients.size >= MAX_KNOWN_CLIENTS) this.#clients.clear();
+      this.#clients.set(text, client);
     }
-    return peer;
+    return client;
   }
+}
+
+/** A connection of a client to the host. */
+interface Client {
+  readonly peer: Peer;
+  /** The connection in memory that its next request uses again. */
+  idle: RelayedSocket | undefined;
 }
 
 /** Node's response, without chunks: the frames show where the body ends. */
 class RelayedResponse extends ServerResponse {
-  readonly #socket: RelayedSocket;
+  readonly #served: ServedRequest;
   #isClosed = false;
 
   static {
@@ -131,20 +133,19 @@ class RelayedResponse extends ServerResponse {
       },
       writableNeedDrain: {
         get(this: RelayedResponse) {
-          return !this.writableEnded && this.#socket.writableNeedDrain;
+          return !this.writableEnded && this.#served.socket.writableNeedDrain;
         },
         configurable: true,
       },
     });
   }
 
-  constructor(request: RelayedMessage, socket: RelayedSocket) {
+  constructor(request: RelayedMessage, served: ServedRequest) {
     super(request);
     // The host writes the date.
     this.sendDate = false;
-    this.#socket = socket;
-    this.assignSocket(socket);
-    socket.on("drain", () => this.emit("drain"));
+    this.#served = served;
+    this.assignSocket(served.socket);
   }
 
   override writeHead(status: number, ...values: never[]): this {
@@ -158,7 +159,7 @@ class RelayedResponse extends ServerResponse {
     const entries: readonly (readonly [string, OutgoingHttpHeader | undefined])[] = Array.isArray(trailers)
       ? trailers
       : Object.entries(trailers);
-    this.#socket.trailers = entries.flatMap(([name, value]) => [value].flat().flatMap((one) => [name, String(one)]));
+    this.#served.trailers = entries.flatMap(([name, value]) => [value].flat().flatMap((one) => [name, String(one)]));
   }
 
   /** The response is complete, and its connection has gone on. */
@@ -170,27 +171,16 @@ class RelayedResponse extends ServerResponse {
   }
 }
 
-const ignore = () => undefined;
-
-interface RelayedSocketOptions {
-  readonly peer: Peer;
-  /** Whether the body of the request comes in pieces. */
-  readonly isStreamed: boolean;
-  /** Called when nothing more is sent or received. */
-  over(): void;
-}
-
-/**
- * The connection of one request. It shows the addresses of the client's connection, and sends what
- * Node's response writes in frames.
- */
-class RelayedSocket extends Socket {
-  message!: RelayedMessage;
+/** A request, until both sides are done with it. It sends what Node's response writes in frames. */
+class ServedRequest {
+  readonly socket: RelayedSocket;
+  readonly message: RelayedMessage;
+  readonly response: RelayedResponse;
   /** A flat list. */
   trailers: readonly string[] = [];
   readonly #frames: FrameSocket;
   readonly #id: number;
-  readonly #peer: Peer;
+  /** Whether the body of the request comes in pieces. */
   readonly #isStreamed: boolean;
   readonly #over: () => void;
   /** The head of the response, once Node.js has written it. */
@@ -209,31 +199,29 @@ class RelayedSocket extends Socket {
   #isFinal = false;
   #isOver = false;
 
-  static {
-    for (const name of peerNames) {
-      Object.defineProperty(RelayedSocket.prototype, name, {
-        get(this: RelayedSocket) {
-          return this.#peer[name];
-        },
-        configurable: true,
-      });
-    }
-  }
-
-  constructor(frames: FrameSocket, id: number, { peer, isStreamed, over }: RelayedSocketOptions) {
-    super({ allowHalfOpen: true });
+  /** `over` is called when nothing more is sent or received. */
+  constructor(
+    frames: FrameSocket,
+    id: number,
+    socket: RelayedSocket,
+    fields: string[],
+    isStreamed: boolean,
+    over: () => void,
+  ) {
     this.#frames = frames;
     this.#id = id;
-    this.#peer = peer;
+    this.socket = socket;
     this.#isStreamed = isStreamed;
     this.#isReceived = !isStreamed;
     this.#over = over;
-    // The error of a connection reaches the messages. Without a listener it would be uncaught.
-    this.on("error", ignore);
+    socket.request = this;
+    this.message = new RelayedMessage(socket, fields, (bytes) => this.#consumed(bytes));
+    this.response = new RelayedResponse(this.message, this);
+    this.response.once("finish", () => this.#finished());
   }
 
   /** The reader of the request has taken bytes. */
-  consumed(bytes: number): void {
+  #consumed(bytes: number): void {
     if (!this.#isReceived && !this.#isOver) this.#frames.send(frameKinds.credit, this.#id, true, String(bytes));
   }
 
@@ -248,19 +236,16 @@ class RelayedSocket extends Socket {
   credited(bytes: number): void {
     this.#credit += bytes;
     this.#flush();
-    if (this.#unsentBytes > 0) return;
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    waiting?.();
-  }
-
-  endReading(): void {
-    this.push(null);
-    this.resume();
+    if (this.#unsentBytes === 0) this.#proceed();
   }
 
   /** The response is complete. */
-  finished(): void {
+  #finished(): void {
+    const { message, response, socket } = this;
+    // Node's own server drops a body that nobody reads, too.
+    if (!message.isRead && message.readableFlowing === null) message.resume();
+    response.detachSocket(socket);
+    process.nextTick(() => response.close());
     if (this.#isFinal || this.#isOver) return;
     this.#isFinal = true;
     if (!this.#isHeadSent && this.#unsentBytes <= WHOLE_BYTES && this.trailers.length === 0) this.#sendHead(true);
@@ -272,33 +257,39 @@ class RelayedSocket extends Socket {
     else if (this.#isReceived) this.#leave(frameKinds.closed);
   }
 
-  override _read(): void {}
-
-  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: Done): void {
-    this.#take(chunk, encoding);
-    this.#schedule(done);
-  }
-
-  override _writev(chunks: { chunk: Buffer | string; encoding: BufferEncoding }[], done: Done): void {
+  /** Writes to the connection. */
+  write(chunks: readonly Written[], done: Done): void {
     for (const { chunk, encoding } of chunks) this.#take(chunk, encoding);
-    this.#schedule(done);
+    if (this.#unsentBytes <= this.#credit) done();
+    else this.#waiting = done;
+    if (this.#isPending) return;
+    this.#isPending = true;
+    this.#frames.beforeFlush(() => {
+      this.#isPending = false;
+      this.#flush();
+    });
   }
 
-  override _final(done: Done): void {
-    done();
+  /** The handler ends the connection. */
+  end(): void {
     this.#flush();
-    this.destroy();
+    this.socket.destroy();
   }
 
-  override _destroy(error: Error | null, done: Done): void {
-    super._destroy(error, done);
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    waiting?.(error ?? new Error("The connection is closed"));
+  /** The connection is destroyed. */
+  destroyed(error: Error | null): void {
+    this.#proceed(error ?? new Error("The connection is closed"));
     if (!this.#isFinal) {
       this.#leave(frameKinds.abort);
       this.message.destroy(Object.assign(new Error("aborted"), { code: "ECONNRESET" }));
     } else if (this.#isStreamed) this.#leave(frameKinds.closed);
+  }
+
+  /** Calls back the write that waits. */
+  #proceed(error?: Error): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    waiting?.(error);
   }
 
   /** Sends the last frame of the request, if it needs one. */
@@ -306,17 +297,19 @@ class RelayedSocket extends Socket {
     if (this.#isOver) return;
     this.#isOver = true;
     if (kind !== undefined) this.#frames.send(kind, this.#id);
+    if (this.socket.request === this) this.socket.request = undefined;
     this.#over();
   }
 
   #take(chunk: Buffer | string, encoding: BufferEncoding): void {
-    if (this.timeout) this.setTimeout(this.timeout);
     let rest = chunk;
     // Node.js writes each head as text, and in one piece.
     while (this.#head === undefined && rest.length > 0) {
       const end = typeof rest === "string" && rest.startsWith("HTTP/1.1 ") ? rest.indexOf(END_OF_HEAD) : -1;
       if (end < 0) {
-        this.destroy(new Error("Only Node's own response can be written to the connection of a relayed request"));
+        this.socket.destroy(
+          new Error("Only Node's own response can be written to the connection of a relayed request"),
+        );
         return;
       }
       const head = rest.slice(0, end) as string;
@@ -333,42 +326,108 @@ class RelayedSocket extends Socket {
     this.#unsentBytes += piece.length;
   }
 
-  #schedule(done: Done): void {
-    if (this.#unsentBytes <= this.#credit) done();
-    else this.#waiting = done;
-    if (this.#isPending) return;
-    this.#isPending = true;
-    this.#frames.beforeFlush(() => {
-      this.#isPending = false;
-      this.#flush();
-    });
-  }
-
   /** Sends the head, and as much of the body as the host takes. */
   #flush(): void {
     if (this.#head === undefined || this.#isOver) return;
     if (!this.#isHeadSent) this.#sendHead(false);
-    while (this.#credit > 0) {
-      const next = this.#unsent.shift();
-      if (next === undefined) return;
-      const part = next.length > this.#credit ? next.subarray(0, this.#credit) : next;
-      if (part.length < next.length) this.#unsent.unshift(next.subarray(part.length));
-      this.#sent(part.length);
-      this.#frames.send(frameKinds.data, this.#id, false, "", part);
-    }
+    const bytes = Math.min(this.#credit, this.#unsentBytes);
+    if (bytes > 0) this.#frames.sendPieces(this.#id, this.#taken(bytes), bytes);
   }
 
   #sendHead(isLast: boolean): void {
     this.#isHeadSent = true;
     const isWhole = this.#unsentBytes <= Math.min(WHOLE_BYTES, this.#credit);
-    const pieces = isWhole ? this.#unsent.splice(0) : [];
+    const pieces = isWhole ? this.#taken(this.#unsentBytes) : [];
     const body = pieces.length === 1 ? pieces[0] : Buffer.concat(pieces);
-    if (isWhole) this.#sent(this.#unsentBytes);
     this.#frames.send(frameKinds.response, this.#id, isLast, this.#head, body);
   }
 
-  #sent(bytes: number): void {
+  /** Removes this number of bytes from the body that is not sent yet. */
+  #taken(bytes: number): Buffer[] {
     this.#credit -= bytes;
     this.#unsentBytes -= bytes;
+    const pieces: Buffer[] = [];
+    for (let left = bytes; left > 0; ) {
+      const next = this.#unsent.shift() as Buffer;
+      if (next.length > left) this.#unsent.unshift(next.subarray(left));
+      pieces.push(next.length > left ? next.subarray(0, left) : next);
+      left -= Math.min(left, next.length);
+    }
+    return pieces;
+  }
+}
+
+interface Written {
+  readonly chunk: Buffer | string;
+  readonly encoding: BufferEncoding;
+}
+
+const ignore = () => undefined;
+
+/**
+ * The connection of the requests of one client, one after the other. It shows the addresses of the
+ * client's connection. A new one for each request would be costly: V8 allocates some functions of a
+ * stream as if they lived long, and they retain the stream, and with it the request, until the next
+ * full garbage collection.
+ */
+class RelayedSocket extends Socket {
+  /** The current request. */
+  request: ServedRequest | undefined;
+  readonly #peer: Peer;
+
+  static {
+    for (const name of peerNames) {
+      Object.defineProperty(RelayedSocket.prototype, name, {
+        get(this: RelayedSocket) {
+          return this.#peer[name];
+        },
+        configurable: true,
+      });
+    }
+  }
+
+  constructor(peer: Peer) {
+    super({ allowHalfOpen: true });
+    this.#peer = peer;
+    // The error of a connection reaches the messages. Without a listener it would be uncaught.
+    this.on("error", ignore);
+    this.on("drain", () => this.request?.response.emit("drain"));
+  }
+
+  /** Whether another request of the client can use it. */
+  get isReusable(): boolean {
+    return !this.destroyed && !this.readableEnded && !this.writableEnded && !this.timeout && this.#isBetween;
+  }
+
+  get #isBetween(): boolean {
+    return this.request === undefined && this.writableLength === 0;
+  }
+
+  endReading(): void {
+    this.push(null);
+    this.resume();
+  }
+
+  override _read(): void {}
+
+  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: Done): void {
+    this._writev([{ chunk, encoding }], done);
+  }
+
+  override _writev(chunks: Written[], done: Done): void {
+    if (this.timeout) this.setTimeout(this.timeout);
+    if (this.request === undefined) done(new Error("No request is open on this connection"));
+    else this.request.write(chunks, done);
+  }
+
+  override _final(done: Done): void {
+    done();
+    if (this.request === undefined) this.destroy();
+    else this.request.end();
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    super._destroy(error, done);
+    this.request?.destroyed(error);
   }
 }

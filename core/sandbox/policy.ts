@@ -21,6 +21,8 @@ export interface SandboxPolicy {
 /** Limits that the kernel enforces, in bytes, seconds and numbers. */
 export interface SandboxLimits {
   readonly addressSpace?: number;
+  /** Memory that is writable and not shared, reserved or used. */
+  readonly data?: number;
   readonly openFiles?: number;
   /** Threads and processes of the user. Without an own user, those of the server count as well. */
   readonly processes?: number;

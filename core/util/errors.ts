@@ -62,6 +62,7 @@ export const errorTable = {
   ISOLATED: { message: "An isolated module cannot {what}: {remedy}" },
   SANDBOXED: { message: "A sandboxed module cannot {what}: {remedy}" },
   ISOLATED_ENDED: { status: 503, message: "The module {name} is not running: {reason}" },
+  LIMIT_REACHED: { status: 503, message: "The module {name} {what}: modules.{name}.limits.{limit} allows {most}" },
   SANDBOX_UNAVAILABLE: { message: "A sandboxed module cannot run here: {reason}" },
   PERMISSION_DENIED: { message: "The module {name} may not {act}: to allow it, add {grant} to the configuration" },
   MODULE_UNLOADED: { message: "The module {name} has been unloaded, so its module object can no longer be used" },

@@ -10,7 +10,7 @@ const WARM_UP = 6000;
  */
 export async function benchIsolated({ rounds = 40, requests = 600 }, report: BenchReport): Promise<void> {
   const section = report.section("isolated", { how: `${rounds} pieces of ${requests} requests of each kind` });
-  const subject = await Subject.start("isolated", "modhost.ts", "", { LOGGER: "off", ISOLATED: "on" });
+  const subject = await Subject.start("isolated", "modhost.ts", "", { LOGGER: "off", RUN: "isolated" });
   const modules = [
     { name: "a plain module", path: "/app149/hello", spent: [] as number[] },
     { name: "an isolated module", path: "/apart/hello", spent: [] as number[] },

@@ -57,6 +57,8 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
    * context.
    */
   settled: (() => void) | undefined = undefined;
+  /** Forwarders that have sent the request to a worker. */
+  forwarders: object[] | undefined = undefined;
   /** Set while the request is traced. */
   trace: RequestTrace | undefined = undefined;
   /** Set at the end: whether the system has taken the whole response. */

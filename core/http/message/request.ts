@@ -25,8 +25,8 @@ import type { Target } from "./paths.ts";
 
 const empty = Buffer.alloc(0);
 
-/** Ids of requests that another thread of this server passed on, by Node's own message. */
-export const idsElsewhere = new WeakMap<object, string>();
+/** The field of Node's own message for the id of a request that another thread has passed on. */
+export const idElsewhere = Symbol("modhost.id");
 
 /** The id of a request is a random prefix of this process and a counter. */
 const idPrefix = Math.floor(Math.random() * 36 ** 5)
@@ -183,7 +183,7 @@ export class Request implements HttpRequest, TokenBearer {
    * one, or write into logs.
    */
   #givenId(): string | undefined {
-    const elsewhere = idsElsewhere.get(this.raw);
+    const elsewhere = (this.raw as { readonly [idElsewhere]?: string })[idElsewhere];
     if (elsewhere !== undefined) return elsewhere;
     const given = this.header("x-request-id");
     return given !== undefined && this.from_proxy && givenIdPattern.test(given) ? given : undefined;

@@ -386,7 +386,7 @@ export class Response implements HttpResponse {
     );
     this.#head = head;
     // The body is the response of an upstream server, which has begun already.
-    if (source instanceof IncomingMessage) head.flush();
+    if (source instanceof IncomingMessage || ("hasBegun" in source && source.hasBegun === true)) head.flush();
     const file = source instanceof ReadStream && length !== undefined ? filePieces(source, Number(length)) : undefined;
     const expected = length === undefined ? undefined : Number(length);
     this.#exchange

@@ -152,14 +152,17 @@ class Gate {
     const { promise, resolve } = Promise.withResolvers<void>();
     const { raw } = this.#outlet.response;
     this.opened = promise;
-    this.#open = () => {
+    // V8 would allocate a function that is assigned to a property at once as if it lived long, and
+    // that would retain the exchange until the next full garbage collection.
+    const open = () => {
       this.opened = undefined;
       this.remove();
       this.#outlet.unwatchWriting();
       resolve();
     };
+    this.#open = open;
     this.#outlet.watchWriting();
-    raw.on("drain", this.#open).on("close", this.#open);
+    raw.on("drain", open).on("close", open);
   }
 
   /** The last bytes written may still wait for the client, so the outlet continues to watch it. */

@@ -47,6 +47,11 @@ export interface BrokerOptions {
   readonly open: () => Socket;
   /** The maximum number of connections at the same time. */
   readonly max: number;
+  /**
+   * Called for each connection that is granted, with the id of the request that needs it, as the
+   * sandbox gives it. @throws what the module gets if there are too many
+   */
+  readonly admit?: (request: unknown) => void;
   /** Resolves names. Default: the system's resolver. */
   readonly lookup?: LookupFunction;
   /** Answers granted connections in place of other hosts. */
@@ -79,7 +84,7 @@ export class Broker {
    * with the id and a line feed.
    * @throws what the grant gives as refusal, and errors of the network with their codes
    */
-  async dial(host: unknown, port: unknown): Promise<CarriedEnds> {
+  async dial(host: unknown, port: unknown, request?: unknown): Promise<CarriedEnds> {
     if (typeof host !== "string" || host.length === 0 || host.length > 255)
       throw new TypeError("A host is a name of up to 255 characters");
     if (!Number.isInteger(port) || (port as number) < 1 || (port as number) > 65_535)
@@ -92,6 +97,7 @@ export class Broker {
       const message = `The module has ${this.#options.max} connections, which is its limit`;
       throw Object.assign(new Error(message), { code: "EMFILE" });
     }
+    this.#options.admit?.(request);
     this.#pending += 1;
     try {
       const outside = this.#options.outside?.connect(name, port as number);

@@ -4,7 +4,7 @@ import type { Libc } from "./libc.ts";
 import { calls } from "./numbers.ts";
 
 /** RLIMIT numbers of Linux. */
-const limits = { cpuSeconds: 0, fileSize: 1, processes: 6, openFiles: 7, addressSpace: 9 } as const;
+const limits = { cpuSeconds: 0, fileSize: 1, data: 2, processes: 6, openFiles: 7, addressSpace: 9 } as const;
 const CORE = 4;
 
 /** Sets the limits, soft and hard. No core file is ever written: it would contain secrets. */

@@ -10,7 +10,7 @@ import type { HttpFiles } from "#modules/mod_http_files/types.ts";
 import { helloApps } from "./paths.ts";
 import { report } from "./report.ts";
 
-const { METRICS, BENCH_SECURE, BENCH_CERTIFICATE = "", BENCH_FOLDER } = process.env;
+const { METRICS, BENCH_SECURE, BENCH_CERTIFICATE = "", BENCH_FOLDER, RUN } = process.env;
 const modules: readonly string[] = coreOptions.modules_enabled.default;
 /** Modules that collect metrics. */
 const metricsModules: readonly string[] = ["http_openmetrics", "http_admin"];
@@ -74,7 +74,7 @@ process.on("exit", () => rmSync(data, { recursive: true, force: true }));
 
 // Loads the default modules with the request log as it is by default, and an app with one route for
 // each hello route up to 150. With METRICS "off", metrics are off until they are requested. With
-// ISOLATED, there is one more app: in a worker if it is "on".
+// RUN, there is one more app, whose module runs in this way: "trusted", "isolated" or "sandboxed".
 const host = createHost({
   config: {
     data_path: data,
@@ -93,11 +93,11 @@ const host = createHost({
     http_log: process.env.LOGGER !== "off",
     log_format: "json",
     log_level: "warn",
-    ...(process.env.ISOLATED === "on" && { modules_isolated: ["apart"] }),
+    ...(RUN !== undefined && { modules: { apart: { run: RUN } } }),
     ...(METRICS === "off" && { modules_enabled: modules.filter((name) => !metricsModules.includes(name)) }),
   },
   modules: [
-    ...(process.env.ISOLATED !== undefined ? [fileURLToPath(new URL("mod_apart.ts", import.meta.url))] : []),
+    ...(RUN !== undefined ? [fileURLToPath(new URL("mod_apart.ts", import.meta.url))] : []),
     ...hellos,
     ...others,
     ...(BENCH_FOLDER === undefined ? [] : [files]),

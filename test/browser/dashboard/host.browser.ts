@@ -118,6 +118,15 @@ describe("the page of modules", () => {
     await page.getByText('modules: { stock: { grant: { env: ["HOME"] } } }').waitFor();
   });
 
+  test("shows the layers that restrict a sandboxed module", async () => {
+    await using tab = await opened(browser, `${server.admin}/admin/modules/locked`);
+    const { page } = tab;
+    await page.getByText("sandboxed, in a process of its own").waitFor();
+    const layers = page.getByRole("table", { name: "Layers" });
+    assert.match(await layers.getByRole("row", { name: "landlock" }).innerText(), /\bon\b/);
+    assert.match(await layers.getByRole("row", { name: "seccomp" }).innerText(), /\bon\b/);
+  });
+
   test("shows a reload of another window, and the record and the responses of the module show it, too", async () => {
     await using one = await opened(browser, `${server.admin}/admin/modules/shop`);
     await using other = await opened(browser, `${server.admin}/admin/audit`);

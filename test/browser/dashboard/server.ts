@@ -31,6 +31,11 @@ export default (module) => {
 };
 `;
 
+/** A sandboxed module. */
+const locked = `export const depends = ["http"];
+export default (module) => module.provides("http", { route: { "GET /": () => "locked" } });
+`;
+
 export class DashboardServer implements AsyncDisposable {
   readonly folder: string;
   readonly port: number;
@@ -54,6 +59,7 @@ export class DashboardServer implements AsyncDisposable {
     await promisify(execFile)(process.execPath, [nodeLauncher, "init", "--profile=test"], { env: environment });
     await server.write("mod_shop.js", shop("open"));
     await server.write("mod_stock.js", stock);
+    await server.write("mod_locked.js", locked);
     await server.write("modhost.config.yaml", server.config());
     await server.start();
     return server;
@@ -82,8 +88,8 @@ export class DashboardServer implements AsyncDisposable {
       "plugin_paths: [.]",
       "data_path: data",
       `node_repo: ${this.repo}`,
-      "modules_enabled: [http, http_admin, http_admin_node, http_errors, http_guard, http_proxy, http_health, http_api, node, shop, stock]",
-      "modules: { stock: { grant: { env: [PATH], call: { http_health: true }, connect: ['*.example.org:443'] } } }",
+      "modules_enabled: [http, http_admin, http_admin_node, http_errors, http_guard, http_proxy, http_health, http_api, node, shop, stock, locked]",
+      'modules: { stock: { grant: { env: [PATH], call: { http_health: true }, connect: ["*.example.org:443"] } }, locked: { run: sandboxed } }',
       `http_proxy: { mirror: { upstreams: ["http://127.0.0.1:${this.port}/shop"] } }`,
       "http_guard: { shop: { deny: [192.0.2.1] } }",
       more,

@@ -120,7 +120,7 @@ function One({ name, modules }) {
 
 /** @param {{ of: any, all: any[] }} props */
 function Instance({ of, all }) {
-  const { name, host, status, file, note, depends, holds, quarantine, run, is_audited, permissions = [] } = of;
+  const { name, host, status, file, note, depends, holds, quarantine, run, is_audited, sandbox, permissions = [] } = of;
   const dependants = all.filter((each) => each.depends.includes(name)).map((each) => each.name);
   const links = (/** @type {string[]} */ names) =>
     names.length === 0
@@ -140,6 +140,7 @@ function Instance({ of, all }) {
       <dt>Log</dt><dd><${Link} to="log" query=${{ module: name }}>Latest lines<//></dd>
     </dl>
   <//>
+  ${sandbox && html`<${Sandbox} of=${sandbox} />`}
   ${permissions.length > 0 && html`<${Permissions} of=${permissions} run=${run} />`}`;
 }
 
@@ -149,6 +150,29 @@ const runs = {
   isolated: "isolated, in a worker thread",
   sandboxed: "sandboxed, in a process of its own",
 };
+
+/** @param {{ of: any[] }} props */
+function Sandbox({ of }) {
+  return html`<${Section} title="Sandbox">
+    <${Table} label="Layers" rows=${of} rowKey=${(/** @type {any} */ each) => each.name} columns=${layerColumns} />
+  <//>`;
+}
+
+const layerColumns = [
+  { name: "name", title: "Layer", class: "fit", cell: (/** @type {any} */ row) => html`<code>${row.name}</code>` },
+  {
+    name: "is_active",
+    title: "State",
+    class: "fit",
+    cell: (/** @type {any} */ row) =>
+      row.is_active ? html`<${Badge} tone="good">on<//>` : html`<${Badge} tone="warn">off<//>`,
+  },
+  {
+    name: "text",
+    title: "",
+    cell: (/** @type {any} */ row) => html`${row.text}${row.remedy && html` <span class="soft">${row.remedy}</span>`}`,
+  },
+];
 
 /** @param {{ of: any[], run: string }} props */
 function Permissions({ of, run }) {

@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { configFrom } from "#core/config/index.ts";
-import { denied, grantText, itemsOf, type ModuleSettings, settingsOf, wordsOf } from "#core/permissions/index.ts";
+import {
+  denied,
+  grantText,
+  itemsOf,
+  limitsOf,
+  type ModuleSettings,
+  settingsOf,
+  wordsOf,
+} from "#core/permissions/index.ts";
 
 /** Returns the problems of the value as one text. */
 function problemsOf(modules: unknown): string {
@@ -39,7 +47,19 @@ describe("the option modules", () => {
     assert.equal(problemsOf(modules), "");
     const shop = settingsOf(configFrom({ modules }, "/").value("modules"), "shop");
     assert.deepEqual([shop.grant?.write, shop.grant?.listen], [["data"], [8080]]);
-    assert.deepEqual(shop.limits, { message_size: 128 * 2 ** 10, open_files: 256 });
+    assert.deepEqual(shop.limits, {
+      memory: 512 * 2 ** 20,
+      cpu: 1,
+      request_cpu: 10,
+      processes: 16,
+      open_files: 1024,
+      disk: 2 ** 30,
+      requests: 1000,
+      subrequests: 50,
+      log_lines: 100,
+      message_size: 128 * 2 ** 10,
+    });
+    assert.deepEqual(limitsOf({}), { ...shop.limits, message_size: 4 * 2 ** 20 });
     const plain = settingsOf(configFrom({ modules }, "/").value("modules"), "plain");
     assert.deepEqual(plain, { audit: false, namespaces: "auto" } satisfies ModuleSettings);
   });

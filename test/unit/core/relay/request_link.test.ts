@@ -64,13 +64,26 @@ const post = (body: LinkedRequest["body"], more: Partial<LinkedRequest> = {}): L
   ...more,
 });
 
-async function textOf({ body }: LinkedResponse): Promise<string> {
-  if (body instanceof Uint8Array) return body.toString("latin1");
-  return Buffer.concat((await body.toArray()) as Buffer[]).toString("latin1");
+/** Reads a body as the host does: the memory of each piece is used again after it is released. */
+async function bytesOf({ body }: LinkedResponse): Promise<Buffer> {
+  if (body instanceof Uint8Array) return body;
+  const copies: Buffer[] = [];
+  for await (const piece of body) {
+    copies.push(Buffer.from(piece));
+    body.release(piece);
+  }
+  return Buffer.concat(copies);
 }
 
-async function* pieces(count: number, bytes: number, given: { count: number } = { count: 0 }): AsyncGenerator<Buffer> {
-  for (; given.count < count; given.count += 1) yield Buffer.alloc(bytes, "x");
+const textOf = async (response: LinkedResponse): Promise<string> => (await bytesOf(response)).toString("latin1");
+
+async function* pieces(
+  count: number,
+  bytes: number,
+  given: { count: number } = { count: 0 },
+  letter = "x",
+): AsyncGenerator<Buffer> {
+  for (; given.count < count; given.count += 1) yield Buffer.alloc(bytes, letter);
 }
 
 describe("a request over the link", () => {
@@ -133,11 +146,12 @@ describe("a request over the link", () => {
       [40, 100_000],
       [3, 1_000_000],
     ] as const) {
-      const { body } = await link.send(post(pieces(count, bytes), more)).response;
-      assert.ok(!(body instanceof Uint8Array));
-      const sent = Buffer.concat((await body.toArray()) as Buffer[]);
+      const received = await link.send(post(pieces(count, bytes), more)).response;
+      const sent = await bytesOf(received);
+      assert.ok(!(received.body instanceof Uint8Array));
       assert.equal(sent.length, count * bytes);
-      assert.equal(body.trailers["x-sum"], `${count * bytes} yes`);
+      assert.ok(sent.every((byte) => byte === 120));
+      assert.deepEqual(received.body.rawTrailers, ["X-Sum", `${count * bytes} yes`]);
     }
     assert.deepEqual(hints.slice(0, 3), [103, "Link", "</a.css>; rel=preload"]);
   });
@@ -185,9 +199,7 @@ describe("a request over the link", () => {
     call.close();
     await eventually("request and response have ended", () => events.length >= 4);
     assert.deepEqual(events.sort(), ["aborted", "aborted", "begun", "closed false"]);
-    const { body } = await link.send(get("/cut")).response;
-    assert.ok(!(body instanceof Uint8Array));
-    await assert.rejects(body.toArray());
+    await assert.rejects(textOf(await link.send(get("/cut")).response));
   });
 
   test("leaves no store of its handler to another request of the same turn", async (t) => {
@@ -239,6 +251,74 @@ describe("a request over the link", () => {
       await eventually("the work is done", () => written.length === count);
       assert.ok((written.at(-1) ?? 0) > before, "the response is not written yet");
     }
+  });
+
+  test("has the connection of the earlier requests of its client, and of no other client", async (t) => {
+    const { link } = await serve(t, ({ socket }, response) => {
+      const known = socket as Socket & { count?: number };
+      known.count = (known.count ?? 0) + 1;
+      response.end(`${socket.remotePort} ${known.count}`);
+    });
+    const of = (port: number): LinkedRequest => {
+      const { head, ...rest } = get();
+      return { ...rest, head: head.with(2, JSON.stringify({ remotePort: port })) };
+    };
+    const texts: string[] = [];
+    for (const port of [1, 2, 1, 2, 1]) texts.push(await textOf(await link.send(of(port)).response));
+    assert.deepEqual(texts, ["1 1", "2 1", "1 2", "2 2", "1 3"]);
+    const together = await Promise.all([of(3), of(3)].map((request) => link.send(request).response.then(textOf)));
+    assert.deepEqual(together, ["3 1", "3 1"]);
+  });
+
+  test("has a new connection after one that was aborted, has a timeout or has ended", async (t) => {
+    const sockets = new Set<Socket>();
+    const { link } = await serve(t, ({ url, socket }, response) => {
+      sockets.add(socket);
+      if (url === "/destroy") socket.destroy();
+      if (url === "/timeout") socket.setTimeout(60_000);
+      if (url === "/end") socket.on("end", () => response.end());
+      else response.end();
+    });
+    for (const path of ["/destroy", "/timeout", "/end", "/"]) {
+      const call = link.send(get(path));
+      if (path === "/end") call.endConnection();
+      await call.response.catch(() => undefined);
+      for (const socket of sockets) socket.setTimeout(0);
+    }
+    assert.equal(sockets.size, 4);
+  });
+
+  test("does not get the next piece of its body before the memory of the last one is free", async (t) => {
+    const { link } = await serve(t, async (request, response) => {
+      let isRight = true;
+      for await (const piece of request) isRight &&= (piece as Buffer).every((byte) => byte === 120);
+      response.end(String(isRight));
+    });
+    async function* passing(): AsyncGenerator<Buffer> {
+      for (let count = 0; count < 50; count += 1) {
+        const piece = Buffer.alloc(100_000, "x");
+        yield piece;
+        piece.fill("y");
+      }
+    }
+    assert.equal(await textOf(await link.send(post(passing())).response), "true");
+  });
+
+  test("is answered in pieces that do not change before they are released", async (t) => {
+    const { link } = await serve(t, async ({ url = "" }, response) => {
+      await pipeline(pieces(40, 50_000, { count: 0 }, url.slice(1)), response);
+    });
+    const bodies = await Promise.all(
+      ["a", "b", "c"].map(async (letter) => {
+        const { body } = await link.send(get(`/${letter}`)).response;
+        assert.ok(!(body instanceof Uint8Array));
+        const retained: Buffer[] = [];
+        for await (const piece of body) retained.push(piece);
+        return { letter, retained };
+      }),
+    );
+    for (const { letter, retained } of bodies)
+      assert.equal(Buffer.concat(retained).toString(), letter.repeat(2_000_000));
   });
 
   test("is refused without the token of the worker", async (t) => {
@@ -327,10 +407,7 @@ describe("a worker that sends", () => {
   for (const [what, frames] of Object.entries(hostile)) {
     test(`${what} loses the connection, and the host gets the reason`, async (t) => {
       const { link, reasons } = await attack(t, frames);
-      link.send(get()).response.then(
-        ({ body }) => body instanceof Uint8Array || body.on("error", () => undefined),
-        () => undefined,
-      );
+      link.send(get()).response.catch(() => undefined);
       await eventually("the host gets the reason", () => reasons.length > 0);
       assert.equal(reasons.length, 1);
       assert.match(String(reasons[0]), /\w/);
