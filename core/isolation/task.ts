@@ -130,7 +130,7 @@ export function taskOf(
   const isRestricted = isolated.rights.run === "sandboxed";
   const isHanded = (option: string) => {
     if (optionsOfModules.has(option)) return false;
-    if (Object.hasOwn(options, option) || isGranted(isolated, option)) return true;
+    if (Object.hasOwn(options, option) || isOptionGranted(isolated, option)) return true;
     const declared = all.get(option);
     // Undeclared options may be secrets of modules that are not loaded.
     if (declared === undefined) return isNamedFor(name, option);
@@ -156,7 +156,7 @@ export function taskOf(
 }
 
 /** Whether the operator has granted an option that is not the module's own. */
-function isGranted({ rights: { run, settings }, authority }: IsolatedRights, option: string): boolean {
+function isOptionGranted({ rights: { run, settings }, authority }: IsolatedRights, option: string): boolean {
   const { grant, audit } = settings;
   if (run === "sandboxed" && audit) return true;
   if (grant === undefined) return false;
@@ -168,7 +168,7 @@ function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): W
   const { settings } = isolated.rights;
   return {
     options: [
-      ...new Set([...declared.filter((name) => isGranted(isolated, name)), ...(settings.grant?.options ?? [])]),
+      ...new Set([...declared.filter((name) => isOptionGranted(isolated, name)), ...(settings.grant?.options ?? [])]),
     ],
     hasData: isolated.authority.allows({ kind: "write", item: DATA }),
     isAudited: settings.audit,

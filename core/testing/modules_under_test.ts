@@ -27,7 +27,7 @@ export class ModulesUnderTest {
 
   /** @throws {TypeError} for `run` without the path of a module, and for `grant` without `run` */
   static async create(options: ModulesUnderTestOptions): Promise<ModulesUnderTest> {
-    const settings = settingsOf(options);
+    const settings = modulesOptionOf(options);
     const { run, grant } = options;
     const outside = run === "sandboxed" ? await OutsideHosts.create(grant?.connect ?? []) : undefined;
     return new ModulesUnderTest(settings, run, outside);
@@ -75,7 +75,7 @@ export class ModulesUnderTest {
   }
 }
 
-function settingsOf({ run, grant, modules = [], config }: ModulesUnderTestOptions): ModulesUnderTest["settings"] {
+function modulesOptionOf({ run, grant, modules = [], config }: ModulesUnderTestOptions): ModulesUnderTest["settings"] {
   if (run === undefined && grant === undefined) return {};
   if (run === undefined) throw new TypeError('grant needs run: createTestHost({ run: "sandboxed", grant })');
   const names = modules.filter((module) => typeof module === "string").map((path) => moduleName(path));

@@ -80,7 +80,7 @@ describe("a use of a permission", () => {
   });
 });
 
-test("the broker of the network is told what is granted, and each connection is counted", () => {
+test("the broker of the network can check what is granted, and each connection is counted", () => {
   const { authority, states } = made({ connect: ["api.example.org:443"] });
   assert.equal(authority.network.allows("api.example.org", 443), true);
   assert.equal(authority.network.allows("::1", 80), false);
