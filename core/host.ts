@@ -16,7 +16,6 @@ import { Upkeep } from "./host/upkeep.ts";
 import { entryFrom } from "./inline_modules.ts";
 import { Deadline } from "./module/deadline.ts";
 import { installHooks } from "./module/fresh_import.ts";
-import { moduleName } from "./module/locate.ts";
 import type { SavedState } from "./module/saved.ts";
 import { type ApplyOptions, applyConfig, planConfig } from "./operations/apply.ts";
 import type { Progress } from "./operations/change.ts";
@@ -28,6 +27,7 @@ import { servesHttps } from "./ports/service.ts";
 import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log } from "./util/log.ts";
+import { moduleName } from "./util/module_name.ts";
 import { keepTickShape } from "./util/tick_shape.ts";
 import { asHost } from "./util/usage.ts";
 

@@ -3,9 +3,10 @@
  * configuration.
  */
 import { resolve } from "node:path";
-import { isPath, locatePath, type ModuleSource, moduleName } from "./module/locate.ts";
+import { isPath, locatePath, type ModuleSource } from "./module/locate.ts";
 import type { ModuleDefinition, ModuleFunction } from "./types.ts";
 import { ModhostError } from "./util/errors.ts";
+import { moduleName } from "./util/module_name.ts";
 
 /**
  * A module to load in addition to those that the configuration enables: a path, or the module

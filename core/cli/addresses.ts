@@ -2,8 +2,9 @@ import type { RouteInfo } from "../http/index.ts";
 import { encodePath } from "../http/message/paths.ts";
 import { isWebScheme, originOf } from "../http/policy/origins.ts";
 import { appPaths } from "../http/routing/app_paths.ts";
-import { bracketed, displayName } from "../http/routing/app_urls.ts";
+import { displayName } from "../http/routing/app_urls.ts";
 import type { ListeningPort } from "../types.ts";
+import { hostPort } from "../util/brackets.ts";
 
 export interface AppAddresses {
   readonly name: string;
@@ -28,5 +29,5 @@ export function appAddresses(routes: readonly RouteInfo[], ports: readonly Liste
 
 /** Returns `http on 127.0.0.1:5280`, the text for an open port. */
 export function portText({ service, address, port }: ListeningPort): string {
-  return `${service} on ${bracketed(address)}:${port}`;
+  return `${service} on ${hostPort(address, port)}`;
 }

@@ -2,15 +2,14 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Config } from "../config/index.ts";
-import { type ModuleSettings, settingsOf, unenforcedKinds } from "../permissions/index.ts";
+import { DATA, type ModuleSettings, settingsOf, unenforcedKinds } from "../permissions/index.ts";
 import type { ModuleState } from "../types.ts";
 
 /** Returns one sentence for each setting of a module that will not have the intended effect. */
 export function permissionWarnings(config: Config, states: readonly ModuleState[]): string[] {
   const modules = config.value("modules");
-  const byName = new Map(states.filter(({ run }) => run !== undefined).map((state) => [state.name, state]));
-  const all = new Set(states.map(({ name }) => name));
-  const idle = Object.keys((modules ?? {}) as object).filter((name) => !all.has(name));
+  const byName = new Map(states.map((state) => [state.name, state]));
+  const idle = Object.keys((modules ?? {}) as object).filter((name) => !byName.has(name));
   return [
     ...idle.map((name) => `modules.${name}: the module ${name} is not loaded`),
     ...[...byName.values()].flatMap((state) => warningsFor(state, settingsOf(modules, state.name), config)),
@@ -51,6 +50,6 @@ function differences({ name, permissions = [] }: ModuleState, at: string): strin
 function missingPaths({ grant = {} }: ModuleSettings, { directory }: Config, { file }: ModuleState): string[] {
   const { read = [], write = [], run = [] } = grant;
   const folder = file === undefined ? directory : resolve(file, "..");
-  const paths = [...read, ...write.filter((item) => item !== "data"), ...run];
+  const paths = [...read, ...write.filter((item) => item !== DATA), ...run];
   return paths.map((item) => resolve(folder, item)).filter((path) => !existsSync(path));
 }

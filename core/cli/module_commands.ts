@@ -12,6 +12,7 @@ import { loadConfig } from "../config/index.ts";
 import type { ModuleFolder } from "../host/module_folders.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { explainMissing } from "../util/missing_package.ts";
+import { moduleName } from "../util/module_name.ts";
 import { bundledModules } from "../util/package.ts";
 import type { Command } from "./command.ts";
 import type { Check, Finding } from "./doctor/check.ts";
@@ -186,7 +187,7 @@ const fileName = /^([a-z][a-z0-9-]*)\.(ts|js)$/;
 /** Returns the bundled modules, whether they are enabled or not. */
 function bundledFolders(): CommandFolder[] {
   const folders = readdirSync(bundledModules).sort();
-  return folders.map((folder) => ({ module: folder.replace(/^mod_/, ""), path: join(bundledModules, folder) }));
+  return folders.map((folder) => ({ module: moduleName(folder), path: join(bundledModules, folder) }));
 }
 
 /**
@@ -215,7 +216,7 @@ async function commandOf({ file, name, module }: CommandFile): Promise<Command> 
   // A command imports most of its code when it is called.
   const explained = <T>(call: () => T | Promise<T>) =>
     Promise.try(call).catch((error: unknown) => {
-      throw explain(error, { module, file });
+      throw explainMissing(error, module, file);
     });
   return {
     ...command,
@@ -225,10 +226,6 @@ async function commandOf({ file, name, module }: CommandFile): Promise<Command> 
       subcommands: () => explained(() => command.subcommands?.() ?? []).catch(ofMissingPackage),
     }),
   };
-}
-
-function explain(error: unknown, { module, file }: Pick<CommandFile, "module" | "file">): unknown {
-  return explainMissing(error, module.replace(/^mod_/, ""), file);
 }
 
 /** An installation without optional packages does not use the commands that need them. */
@@ -248,7 +245,7 @@ async function imported(file: string, module: string): Promise<Readonly<Record<s
   try {
     return await import(pathToFileURL(file).href);
   } catch (error) {
-    throw explain(error, { module, file });
+    throw explainMissing(error, module, file);
   }
 }
 

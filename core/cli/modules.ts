@@ -48,4 +48,4 @@ function permissionTable(states: readonly ModuleState[]): string {
 }
 
 const runText = ({ run, is_audited }: Pick<ModuleState, "run" | "is_audited">): string =>
-  `${run ?? ""}${is_audited === true ? ", audited" : ""}`;
+  `${run}${is_audited === true ? ", audited" : ""}`;

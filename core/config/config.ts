@@ -5,9 +5,10 @@ import { settingsProblems } from "../permissions/index.ts";
 import type { OptionDeclaration, OptionDeclarations, OptionSource } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { nearest } from "../util/nearest.ts";
+import { environmentPrefix } from "../util/own_variables.ts";
 import { withoutSecrets } from "../util/secret_text.ts";
 import { convert, convertInto, isObject, optionTypes, type Problem, SET, secretsIn, show } from "./convert.ts";
-import { environmentPrefix, readVariable, variableOf } from "./environment.ts";
+import { readVariable, variableOf } from "./environment.ts";
 import {
   impossibleNames,
   isNear,

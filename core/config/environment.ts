@@ -2,8 +2,6 @@
 import type { OptionDeclaration } from "../types.ts";
 import { environmentPrefix, isOwnVariable } from "../util/own_variables.ts";
 
-export { environmentPrefix, isOwnVariable };
-
 /**
  * Returns the values of the variables MODHOST_<OPTION NAME>, by option name. The case of a variable
  * does not matter: if only capitals counted, a guard that is set by `modhost_guard` would be lost.

@@ -7,7 +7,7 @@ export {
   configFrom,
 } from "./config.ts";
 export { allowedText, convert, type Problem, show, shownValue } from "./convert.ts";
-export { isOwnVariable, variableOf } from "./environment.ts";
+export { variableOf } from "./environment.ts";
 export { configFileNames, type LoadConfigOptions, loadConfig } from "./load.ts";
 export { isNear, openAppsText, protectsApps, type UnknownName, unknownMessage } from "./names.ts";
 export { coreOptions } from "./options.ts";

@@ -1,9 +1,10 @@
 /** Loads, unloads and reloads single modules of a running host. */
-import { moduleName } from "../module/locate.ts";
+
 import type { Progress } from "../operations/change.ts";
 import { warnOfOpenApps } from "../operations/protection.ts";
 import type { ModuleChange } from "../operations/server.ts";
 import type { ModuleLog } from "../types.ts";
+import { moduleName } from "../util/module_name.ts";
 import type { HostParts } from "./parts.ts";
 
 export interface WantedChange {

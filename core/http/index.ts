@@ -20,6 +20,7 @@ export { trailersOf } from "../relay/message.ts";
 export { OutgoingRequest, type Received, type RelayTimeouts } from "../relay/outgoing_request.ts";
 export { relayResponse } from "../relay/response.ts";
 export { joinTunnels, type Tunnel } from "../relay/tunnel.ts";
+export { hostPort } from "../util/brackets.ts";
 export { LineSink, type SinkOptions } from "../util/line_sink.ts";
 export { tracedFields } from "../util/log.ts";
 export { isRpcPath, type QueryMode, shownQuery, shownReferer, shownText } from "../util/masked_text.ts";
@@ -73,7 +74,6 @@ export {
   appName,
   appPath,
   basePath,
-  bracketed,
   displayName,
   pathFault,
 } from "./routing/app_urls.ts";

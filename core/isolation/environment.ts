@@ -8,7 +8,7 @@ import type { Items } from "../module/items.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
-import { denied, type Permission } from "../permissions/index.ts";
+import { DATA, denied, type Permission } from "../permissions/index.ts";
 import type { Channel } from "../relay/channel.ts";
 import { serializeError } from "../relay/errors.ts";
 import { mirrorOf } from "./exports.ts";
@@ -106,7 +106,7 @@ export function environmentFor(task: WorkerTask, deps: WorkerDeps): ModuleContex
     if (restriction === undefined) return;
     const isData = option === "data_path";
     if (!isData && (isNamedFor(own, option) || isNeeded(option))) return;
-    const permission: Permission = isData ? { kind: "write", item: "data" } : { kind: "options", item: option };
+    const permission: Permission = isData ? { kind: "write", item: DATA } : { kind: "options", item: option };
     if (!isData && !reported.has(option)) channel.notify("read", option);
     reported.add(option);
     const isGranted = isData ? restriction.hasData : restriction.options.includes(option);

@@ -130,7 +130,7 @@ class InstanceProgram {
       if (this.#made?.phase === "loaded") this.#channel.notify("listen", event);
     };
     if (task.restriction !== undefined) {
-      reportPermissions((what, item) => this.#channel.notify("audited", what, item));
+      reportPermissions((what, item) => this.#channel.notify("permission", what, item));
     }
     const context = environmentFor(task, {
       name: this.#source.name,

@@ -54,7 +54,7 @@ const MAX_CALLS = 1000;
 
 /**
  * Evaluates a module's file in a worker or in a sandbox. Resolves to code that runs each instance
- * of the module in a kind of its own.
+ * of the module in one of its own.
  * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED, SANDBOXED, SANDBOX_UNAVAILABLE,
  * PERMISSION_DENIED
  */
@@ -146,8 +146,8 @@ class Isolated {
   readonly #code: Described;
   readonly #runner: ModuleRunner;
   readonly #isolated: IsolatedRights;
-  /** Whether it is sandboxed. The host trusts an isolated module. */
-  readonly #isForeign: boolean;
+  /** The host trusts an isolated module, and checks what a sandboxed one sends. */
+  readonly #isSandboxed: boolean;
   readonly #module: Module;
   readonly #owner: InstanceOwner;
   readonly #deps: IsolationDeps;
@@ -166,13 +166,13 @@ class Isolated {
     this.#code = code;
     this.#runner = runner;
     this.#isolated = isolated;
-    this.#isForeign = runner.kind === "sandbox";
+    this.#isSandboxed = runner.kind === "sandbox";
     this.#module = module;
     this.#owner = owner;
     this.#deps = deps;
     this.#address = { path: runner.path, token: randomToken() };
     this.#forwarder = new Forwarder(this.#address, runner.channel, (closeCode) => void this.#leave(closeCode), {
-      withholdsTokens: this.#isForeign,
+      withholdsTokens: this.#isSandboxed,
       requests: runner.requests,
       malformed: (reason) => void runner.end(reason),
     });
@@ -198,7 +198,7 @@ class Isolated {
     const own = { options: this.#code.options, host, reloading, depends };
     const task = taskOf(source.name, own, this.#deps, this.#isolated);
     const loaded = readLoaded(await channel.call("load", task), "what it provides");
-    const fault = this.#isForeign
+    const fault = this.#isSandboxed
       ? loadedFault(source.name, loaded, { depends: this.#code.depends, placed: this.#placed() })
       : undefined;
     if (fault !== undefined) throw refusalIn(kind)(...fault);
@@ -239,7 +239,7 @@ class Isolated {
     const shape = shapeOf(exported);
     const { authority } = this.#isolated;
     // A sandboxed module gets values only with all functions.
-    const isWhole = !this.#isForeign || authority.isAudited || authority.allows({ kind: "call", item: `${name}.*` });
+    const isWhole = !this.#isSandboxed || authority.isAudited || authority.allows({ kind: "call", item: `${name}.*` });
     this.#dependencies.set(name, { exported, shape: isWhole ? shape : functionsOf(shape) });
   }
 
@@ -286,7 +286,7 @@ class Isolated {
     try {
       const app = readApp(received, "an app");
       const refuse = refusalIn(this.#runner.kind);
-      const fault = this.#isForeign ? appFault(this.#runner.source.name, app, this.#placed()) : undefined;
+      const fault = this.#isSandboxed ? appFault(this.#runner.source.name, app, this.#placed()) : undefined;
       if (fault !== undefined) throw refuse(...fault);
       if (app.host !== this.#module.host) {
         const what = `provide an app of the host ${app.host} after it is loaded`;
@@ -320,9 +320,9 @@ class Isolated {
       read: (option) => {
         const { authority } = this.#isolated;
         const permission = { kind: "options", item: readOption(option, "an option") } as const;
-        authority.handedOver(permission, authority.allows(permission));
+        authority.count(permission, authority.allows(permission));
       },
-      audited: (what, item) =>
+      permission: (what, item) =>
         countReported(this.#isolated, readKind(what, "a kind of permissions"), readItem(item, "a permission")),
       depend: (name, path, values) =>
         this.#call(String(name), readPath(path, "a path"), readValues(values, "the values")),
@@ -344,7 +344,7 @@ class Isolated {
   #announce(event: string, data: unknown, to: unknown): void {
     const { name } = this.#runner.source;
     const host = to === undefined ? undefined : eventName(to, "the host of an event");
-    if (this.#isForeign && !mayAnnounce(name, event)) {
+    if (this.#isSandboxed && !mayAnnounce(name, event)) {
       void this.#runner.end(`it announced the event ${event}, which is not its own: ${eventRemedy(name)}`);
     } else this.#module.announce_event(event, data, host);
   }
@@ -365,7 +365,7 @@ class Isolated {
   #listen(event: string): void {
     const { channel, kind, source } = this.#runner;
     if (this.#events.has(event) || this.#events.size >= MAX_ITEMS) return;
-    if (this.#isForeign && !mayHook(source.name, this.#code.depends, event)) {
+    if (this.#isSandboxed && !mayHook(source.name, this.#code.depends, event)) {
       void this.#runner.end(`it hooked ${event}: ${hookRemedy(source.name)}`);
       return;
     }

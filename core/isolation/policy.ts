@@ -1,10 +1,11 @@
 /** Makes the rules by which the kernel restricts the process of a sandboxed module. */
 import { chmodSync, chownSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type ModuleRights, makeDataFolder } from "../module/rights.ts";
+import { dataFolderOf, type ModuleRights } from "../module/rights.ts";
 import { limitsOf, type ModuleLimits } from "../permissions/index.ts";
-import { hasNamespaces, type SandboxLimits, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
+import { hasLayer, type SandboxLimits, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
 import { packageFolder } from "../util/package.ts";
+import { makePrivateFolder } from "../util/private_folder.ts";
 import type { SourceFile } from "./messages.ts";
 
 /**
@@ -48,7 +49,7 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
   mkdirSync(temporary, { mode: 0o700 });
   const data = makeDataFolder(rights);
   const folders = data === undefined ? [] : [data];
-  const isWithin = namespaces !== "off" && hasNamespaces();
+  const isWithin = namespaces !== "off" && hasLayer("namespaces");
   // In namespaces the folders above are others, which every user may pass.
   const barriers = [
     ...[program, source.file].map((file) => ({ path: barrierTo(file), isAboveData: false })),
@@ -103,6 +104,16 @@ function rlimitsOf({ memory, processes, open_files, disk }: ModuleLimits, hasOwn
     // The kernel counts threads, and all those of the user.
     ...(hasOwnUser && { processes: AT_ONCE * THREADS * (processes + 1) }),
   };
+}
+
+/**
+ * Creates the data folder of a module that may write there, and returns its path. Only its owner
+ * can open it.
+ */
+export function makeDataFolder(rights: ModuleRights): string | undefined {
+  const folder = dataFolderOf(rights);
+  if (folder !== undefined) makePrivateFolder(folder);
+  return folder;
 }
 
 /**

@@ -1,19 +1,19 @@
 /**
  * The data that an instance of an isolated module is made from: its options, and facts of the host.
  */
-import { isOwnVariable } from "../config/index.ts";
 import type { InstanceOwner } from "../module/code.ts";
 import type { Incidents } from "../module/incidents.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import type { ModuleRights } from "../module/rights.ts";
 import {
   type Authority,
+  DATA,
   grantedVariables,
   isWithin,
   limitsOf,
   type ModuleLimits,
+  optionsOfModules,
   type PermissionLedger,
-  permissionKinds,
   realPath,
 } from "../permissions/index.ts";
 import type {
@@ -23,6 +23,7 @@ import type {
   OptionDeclarations,
   PermissionKind,
 } from "../types.ts";
+import { isOwnVariable } from "../util/own_variables.ts";
 import type { WorkerTask } from "./messages.ts";
 import type { OutsideNetwork } from "./network/broker.ts";
 import type { ModulePorts } from "./network/module_ports.ts";
@@ -64,14 +65,11 @@ export function heapOf({ context }: IsolationDeps, { rights }: Pick<IsolatedRigh
   return Math.min(heap, memory * HEAP_SHARE);
 }
 
-/** The rights of an isolated or sandboxed module, and their judge. */
+/** The rights of an isolated or sandboxed module, and what decides about their use. */
 export interface IsolatedRights {
   readonly rights: ModuleRights;
   readonly authority: Authority;
 }
-
-/** Options of the whole server that contain those of all modules. */
-const wholeServer: ReadonlySet<string> = new Set(["hosts", "modules"]);
 
 /** Options that `module.http_url` needs, in addition to `http_external_url` and `http_paths`. */
 const urlOptions: ReadonlySet<string> = new Set(["http_default_host"]);
@@ -97,7 +95,7 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
   for (const item of new Set([...(grant?.env ?? []), ...(declared.env ?? [])])) {
     if (process.env[item] === undefined) continue;
     const permission = { kind: "env", item } as const;
-    authority.handedOver(permission, authority.allows(permission));
+    authority.count(permission, authority.allows(permission));
   }
 }
 
@@ -107,12 +105,12 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
  * So are the folders above them, because Node.js itself looks at those to find files.
  */
 export function countReported({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
-  if (rights.run !== "sandboxed" || !Object.hasOwn(permissionKinds, kind)) return;
+  if (rights.run !== "sandboxed") return;
   const isGranted = authority.allows({ kind, item });
   const path = realPath(item);
   const isOwn =
     kind === "read" && readablePaths(rights).some((readable) => isWithin(path, readable) || isWithin(readable, path));
-  if (isGranted ? rights.settings.audit : !isOwn) authority.handedOver({ kind, item }, isGranted);
+  if (isGranted ? rights.settings.audit : !isOwn) authority.count({ kind, item }, isGranted);
 }
 
 interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {
@@ -131,8 +129,8 @@ export function taskOf(
   const all = config.declarations();
   const isRestricted = isolated.rights.run === "sandboxed";
   const isHanded = (option: string) => {
-    if (wholeServer.has(option)) return false;
-    if (Object.hasOwn(options, option) || isGranted(isolated, option)) return true;
+    if (optionsOfModules.has(option)) return false;
+    if (Object.hasOwn(options, option) || isOptionGranted(isolated, option)) return true;
     const declared = all.get(option);
     // Undeclared options may be secrets of modules that are not loaded.
     if (declared === undefined) return isNamedFor(name, option);
@@ -158,7 +156,7 @@ export function taskOf(
 }
 
 /** Whether the operator has granted an option that is not the module's own. */
-function isGranted({ rights: { run, settings }, authority }: IsolatedRights, option: string): boolean {
+function isOptionGranted({ rights: { run, settings }, authority }: IsolatedRights, option: string): boolean {
   const { grant, audit } = settings;
   if (run === "sandboxed" && audit) return true;
   if (grant === undefined) return false;
@@ -170,9 +168,9 @@ function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): W
   const { settings } = isolated.rights;
   return {
     options: [
-      ...new Set([...declared.filter((name) => isGranted(isolated, name)), ...(settings.grant?.options ?? [])]),
+      ...new Set([...declared.filter((name) => isOptionGranted(isolated, name)), ...(settings.grant?.options ?? [])]),
     ],
-    hasData: isolated.authority.allows({ kind: "write", item: "data" }),
+    hasData: isolated.authority.allows({ kind: "write", item: DATA }),
     isAudited: settings.audit,
   };
 }

@@ -17,12 +17,12 @@ import type {
   Tokens,
 } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { moduleName } from "../util/module_name.ts";
 import { account, type Usage } from "../util/usage.ts";
 import type { ModuleCode } from "./code.ts";
 import { eventHint, optionHint } from "./hints.ts";
 import { importNamed } from "./imports.ts";
 import type { Effect, EffectHandle, Release } from "./ledger.ts";
-import { moduleName } from "./locate.ts";
 import type { Dependent, ModuleContext } from "./module_context.ts";
 import { OptionReader } from "./option_reader.ts";
 import { sharedPath } from "./shared.ts";

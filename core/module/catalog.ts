@@ -4,9 +4,10 @@ import { isDeepStrictEqual } from "node:util";
 import { type Config, isNear, protectsApps, type UnknownName } from "../config/index.ts";
 import type { ModuleRun, StickyBy } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
+import { moduleName } from "../util/module_name.ts";
 import { bundledModules } from "../util/package.ts";
 import { type ModuleCode, readCode } from "./code.ts";
-import { isPath, listModules, locateModule, locatePath, type ModuleSource, moduleName } from "./locate.ts";
+import { isPath, listModules, locateModule, locatePath, type ModuleSource } from "./locate.ts";
 import { type ModuleRights, moduleSettings, rightsOf } from "./rights.ts";
 
 /** A module that the configuration enables on a host. */

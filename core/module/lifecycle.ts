@@ -1,6 +1,7 @@
 import type { Config } from "../config/index.ts";
 import type { ModuleState, StickyBy } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { moduleName } from "../util/module_name.ts";
 import type { Usage } from "../util/usage.ts";
 import { Builder } from "./builder.ts";
 import type { ModuleCode } from "./code.ts";
@@ -10,7 +11,6 @@ import { Failures } from "./failures.ts";
 import { inOrder, namesWithDependants, withDependants } from "./graph.ts";
 import { type Instance, type InstanceFacts, keyOf } from "./instance.ts";
 import { cycle, Instances } from "./instances.ts";
-import { moduleName } from "./locate.ts";
 import type { Dependency, Dependent } from "./module_context.ts";
 import type { ModulesDeps } from "./modules_deps.ts";
 import { isPartOf, labelOf, newOperation, noProgress, type Operation, type OperationProgress } from "./operation.ts";

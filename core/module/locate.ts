@@ -4,6 +4,7 @@ import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node
 import { pathToFileURL } from "node:url";
 import type { ModuleDefinition } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { moduleExtensions, moduleName } from "../util/module_name.ts";
 import { nearest } from "../util/nearest.ts";
 import { bundledModules, packageVersion } from "../util/package.ts";
 
@@ -21,18 +22,6 @@ export interface ModuleSource {
   readonly permissions?: unknown;
   /** The definition of a module that was passed as a value. */
   readonly definition?: ModuleDefinition;
-}
-
-const extensions = [".ts", ".js", ".mjs", ".cjs"];
-
-/**
- * Returns `http_hello` for "mod_http_hello", its file, its folder, or the package
- * "modhost-mod-http_hello".
- */
-export function moduleName(entry: string): string {
-  const base = basename(entry);
-  const stem = extensions.includes(extname(base)) ? base.slice(0, -extname(base).length) : base;
-  return stem.replace(/^modhost-mod-/, "").replace(/^mod_/, "");
 }
 
 /** Returns true for an entry that is a path of a file or folder instead of a module name. */
@@ -72,8 +61,8 @@ export function locatePath(path: string): ModuleSource {
   const full = resolve(path);
   const name = moduleName(full);
   if (isFile(full)) {
-    if (!extensions.includes(extname(full)))
-      throw invalid(full, `a module is a folder or ends in ${extensions.join(", ")}`);
+    if (!moduleExtensions.includes(extname(full)))
+      throw invalid(full, `a module is a folder or ends in ${moduleExtensions.join(", ")}`);
     return sourceOf(name, full);
   }
   const found = isFolder(full) ? ofFolder(name, full) : undefined;
@@ -86,7 +75,7 @@ export function listModules(folder: string): string[] {
   if (!isFolder(folder)) return [];
   const names = readdirSync(folder)
     .filter((entry) => !entry.startsWith(".") && !entry.endsWith(".d.ts"))
-    .filter((entry) => extensions.includes(extname(entry)) === isFile(join(folder, entry)))
+    .filter((entry) => moduleExtensions.includes(extname(entry)) === isFile(join(folder, entry)))
     .filter((entry) => entry.startsWith("mod_") || entryFile(join(folder, entry), [`mod_${entry}`]) !== undefined)
     .map(moduleName)
     .filter((name) => inFolder(folder, name) !== undefined);
@@ -201,7 +190,7 @@ function exportOf(exports: unknown): string | undefined {
 }
 
 function entryFile(folder: string, stems: readonly string[]): string | undefined {
-  return stems.flatMap((stem) => extensions.map((extension) => join(folder, stem + extension))).find(isFile);
+  return stems.flatMap((stem) => moduleExtensions.map((extension) => join(folder, stem + extension))).find(isFile);
 }
 
 function readManifest(file: string): Manifest | undefined {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { Config } from "../config/index.ts";
 import {
+  DATA,
   type GuardedPath,
   type ModuleSettings,
   type OwnFolders,
@@ -17,7 +18,6 @@ import {
 } from "../permissions/index.ts";
 import type { ModulePermissions, ModuleRun, PermissionState } from "../types.ts";
 import { bundledModules, packageFolder } from "../util/package.ts";
-import { makePrivateFolder } from "../util/private_folder.ts";
 import type { ModuleSource } from "./locate.ts";
 
 /** The rights of one module according to the configuration. */
@@ -35,13 +35,13 @@ export interface ModuleRights {
  */
 const DATA_FOLDERS = "module_data";
 
-/** Returns the settings of a module; without valid ones the module has none. */
+/** Returns the settings of a module. It has none if the option `modules` is not valid. */
 export function moduleSettings(config: Config, name: string): ModuleSettings {
   return settingsOf(config.value("modules"), name);
 }
 
 /** Returns the folders that relative paths of a module's permissions start from. */
-export function ownFolders(config: Config, { name, root, directory }: ModuleSource): OwnFolders {
+function ownFolders(config: Config, { name, root, directory }: ModuleSource): OwnFolders {
   return { folder: root ?? directory, dataFolder: join(String(config.value("data_path")), DATA_FOLDERS, name) };
 }
 
@@ -141,22 +141,15 @@ export function permissionsOf(
   });
 }
 
-/** Returns the permissions that restrict a module; undefined if nothing restricts it. */
+/**
+ * Returns the permissions that a module is granted. Undefined for a trusted or isolated module that
+ * has no grant: nothing is refused to it.
+ */
 export function grantedTo({ run, settings }: ModuleRights): ModulePermissions | undefined {
   return run === "sandboxed" ? (settings.grant ?? {}) : settings.grant;
 }
 
-/**
- * Creates the data folder of a module that may write there, and returns its path. Only its owner
- * can open it.
- */
-export function makeDataFolder(rights: ModuleRights): string | undefined {
-  const folder = dataFolderOf(rights);
-  if (folder !== undefined) makePrivateFolder(folder);
-  return folder;
-}
-
 /** Returns the data folder of a module; undefined if it may not write there. */
 export function dataFolderOf({ folders, settings }: ModuleRights): string | undefined {
-  return settings.grant?.write?.includes("data") === true ? folders.dataFolder : undefined;
+  return settings.grant?.write?.includes(DATA) === true ? folders.dataFolder : undefined;
 }

@@ -1,5 +1,6 @@
 /** Describes a plan in words. */
 import type { ConfigPlan, ModuleStep, OptionChange, PermissionChange, PortStep } from "../types.ts";
+import { hostPort } from "../util/brackets.ts";
 
 /** Returns one line for each difference. */
 export function planLines({ options, permissions, hosts, modules, ports, certificates }: ConfigPlan): string[] {
@@ -29,8 +30,7 @@ function permissionLines({ module, added, removed }: PermissionChange): string[]
 }
 
 function portLine({ action, service, address, port }: PortStep): string {
-  const endpoint = `${address.includes(":") ? `[${address}]` : address}:${port === 0 ? "any" : port}`;
-  return `${action} ${service} on ${endpoint}`;
+  return `${action} ${service} on ${hostPort(address, port === 0 ? "any" : port)}`;
 }
 
 function moduleLine({ action, module, host, because }: ModuleStep): string {

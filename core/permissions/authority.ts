@@ -1,5 +1,6 @@
 /** Decides what one module may do, and counts it. */
 import type { ModulePermissions } from "../types.ts";
+import { hostPort } from "../util/brackets.ts";
 import { ModhostError } from "../util/errors.ts";
 import { connectItem, type Destination } from "./hosts.ts";
 import { permissionKinds } from "./kinds.ts";
@@ -43,21 +44,13 @@ export class Authority {
   }
 
   /**
-   * Counts a connection to a host.
-   * @throws {ModhostError} PERMISSION_DENIED, also for a name that was resolved to a private
-   * address which is not granted itself
+   * Counts a connection to a host, by its name or its address.
+   * @throws {ModhostError} PERMISSION_DENIED, unless it is granted or the module is audited
    */
-  connect(destination: Destination): void {
-    const { host, port, address } = destination;
+  connect({ host, port }: Destination): void {
     const { granted } = this.#deps;
-    const shown = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
-    if (granted === undefined || connectItem(granted.connect ?? [], destination) !== undefined) {
-      this.#decide({ kind: "connect", item: `${shown}:${port}` }, true);
-      return;
-    }
-    const isNamed = connectItem(granted.connect ?? [], { host, port }) !== undefined;
-    const at = address?.includes(":") ? `[${address}]` : address;
-    this.#decide({ kind: "connect", item: `${isNamed && at !== undefined ? at : shown}:${port}` }, false);
+    const isGranted = granted === undefined || connectItem(granted.connect ?? [], { host, port }) !== undefined;
+    this.#decide({ kind: "connect", item: hostPort(host, port) }, isGranted);
   }
 
   /** The checks that the broker of the network makes before each connection. */
@@ -72,24 +65,23 @@ export class Authority {
       }
     },
     refusal: (host: string, port: number): Error =>
-      denied(this.#deps.module, { kind: "connect", item: `${host.includes(":") ? `[${host}]` : host}:${port}` }),
+      denied(this.#deps.module, { kind: "connect", item: hostPort(host, port) }),
   };
 
-  /** Counts a permission that the host handed over or left out before the code could use it. */
-  handedOver(permission: Permission, isGranted: boolean): void {
+  /** Counts a permission that the host has enforced already, or that the kernel enforces. */
+  count(permission: Permission, isGranted: boolean): void {
     const { ledger, module } = this.#deps;
     if (ledger.count(module, permission, isGranted)) this.#warn(permission);
   }
 
   #decide(permission: Permission, isAllowed: boolean): void {
-    const { ledger, module, isAudited } = this.#deps;
-    if (ledger.count(module, permission, isAllowed)) this.#warn(permission);
-    if (!isAllowed && !isAudited) throw denied(module, permission);
+    this.count(permission, isAllowed);
+    if (!isAllowed && !this.isAudited) throw denied(this.#deps.module, permission);
   }
 
   #warn(permission: Permission): void {
-    const { isAudited, module, warn } = this.#deps;
-    const what = isAudited ? "Without audit it would have been refused" : "It was refused";
+    const { module, warn } = this.#deps;
+    const what = this.isAudited ? "Without audit it would have been refused" : "It was refused";
     warn(`${what}: ${wordsOf(permission)}; ${grantText(module, permission)} grants it`);
   }
 }

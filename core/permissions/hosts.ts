@@ -1,7 +1,7 @@
 /** Hosts with ports: how a permission to connect is written, and what it covers. */
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { domainToASCII } from "node:url";
-import { isPublicAddress } from "../util/public_address.ts";
+import { unbracketed } from "../util/brackets.ts";
 
 /** A host that a permission names. */
 export interface HostPort {
@@ -16,8 +16,6 @@ export interface Destination {
   /** A name, or an address. */
   readonly host: string;
   readonly port: number;
-  /** The address that the name was resolved to; without it, only the name is checked. */
-  readonly address?: string | undefined;
 }
 
 const written = /^(\[[^\]]*\]|[^:[\]]*):(\d{1,5}|\*)$/;
@@ -32,7 +30,7 @@ export function parseHostPort(item: string): HostPort | string {
   if (name === "" || (port !== "*" && (port < 1 || port > 65_535))) {
     return isIPv6(item.replace(/:\d+$/, "")) ? `${form} or "[::1]:443"` : form;
   }
-  const inner = name.replace(/^\[(.*)\]$/, "$1");
+  const inner = unbracketed(name);
   if (isIP(inner) !== 0) return { host: plainAddress(inner), port, isAddress: true };
   const host = plainName(inner);
   if (host === undefined || name.startsWith("[")) return form;
@@ -46,19 +44,17 @@ export function parseHostPort(item: string): HostPort | string {
   return { host, port, isAddress: false };
 }
 
-/** Returns the item that lets a module connect to a destination; undefined if none does. */
-export function connectItem(items: readonly string[], { host, port, address }: Destination): string | undefined {
-  const bare = host.replace(/^\[(.*)\]$/, "$1");
-  const literal = isIP(bare) === 0 ? undefined : plainAddress(bare);
-  const dialled = literal ?? (address === undefined ? undefined : plainAddress(address));
+/**
+ * Returns the item that lets a module connect to a destination; undefined if none does. The
+ * addresses that a name resolves to are not known here: the broker of the network checks each.
+ */
+export function connectItem(items: readonly string[], { host, port }: Destination): string | undefined {
+  const name = unbracketed(host);
+  const address = isIP(name) === 0 ? undefined : plainAddress(name);
   const covers = (item: string) => {
     const granted = parseHostPort(item);
     if (typeof granted === "string" || (granted.port !== "*" && granted.port !== port)) return false;
-    if (granted.isAddress) return granted.host === dialled;
-    // A name covers no private address: whoever controls the name could point it at this machine.
-    return (
-      literal === undefined && matchesName(granted.host, bare) && (dialled === undefined || isPublicAddress(dialled))
-    );
+    return granted.isAddress ? granted.host === address : address === undefined && matchesName(granted.host, name);
   };
   return items.find(covers);
 }
@@ -83,7 +79,7 @@ function plainName(text: string): string | undefined {
 }
 
 /** Returns an address in its shortest form; one of IPv4 that is written as IPv6 becomes IPv4. */
-export function plainAddress(address: string): string {
+function plainAddress(address: string): string {
   if (isIPv4(address)) return address;
   // The parser of URLs takes no zone.
   const host = new URL(`http://[${address.replace(/%.*$/, "")}]`).hostname.slice(1, -1);

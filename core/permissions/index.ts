@@ -1,18 +1,17 @@
 /** Permissions of modules: how they are written, what they cover, and what follows from a grant. */
 
 export { Authority, denied } from "./authority.ts";
-export { permissionChanges, type SettingChange, settingChanges } from "./changes.ts";
+export { permissionChanges, settingChanges } from "./changes.ts";
 export { connectItem, type Destination } from "./hosts.ts";
-export { isEnforced, type KindEntry, kindNames, permissionFields, permissionKinds } from "./kinds.ts";
+export { isEnforced, kindNames, optionsOfModules, permissionFields, permissionKinds } from "./kinds.ts";
 export { PermissionLedger, type PermissionUse } from "./ledger.ts";
-export { limitFields, limitsOf, type ModuleLimits } from "./limits.ts";
-export { isWithin, realPath } from "./paths.ts";
+export { limitsOf, type ModuleLimits } from "./limits.ts";
+export { DATA, isWithin, realPath } from "./paths.ts";
 export { type GuardedPath, grantedVariables, type Policy, type PolicyFacts, policyOf } from "./policy.ts";
 export { grantText, itemsOf, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";
 export {
   type ModuleSettings,
   modulesOption,
-  type Namespaces,
   permissionProblems,
   settingsOf,
   settingsProblems,

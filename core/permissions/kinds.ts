@@ -25,6 +25,9 @@ export interface KindEntry {
 /** The item of the kind `addons`, which has no others. */
 export const ANY = "*";
 
+/** Options of the server that contain those of all modules. */
+export const optionsOfModules: ReadonlySet<string> = new Set(["hosts", "modules"]);
+
 const functionPath = /^[\w$]+(?:\.[\w$]+)*$/;
 
 export const permissionKinds: Readonly<Record<PermissionKind, KindEntry>> = {
@@ -73,7 +76,7 @@ export const permissionKinds: Readonly<Record<PermissionKind, KindEntry>> = {
     isDecidedByHost: true,
     fault: (item) => {
       if (!/^[a-z][a-z0-9_]*$/.test(item)) return "it must be the name of an option";
-      return item === "hosts" || item === "modules"
+      return optionsOfModules.has(item)
         ? `${item} contains the options of other modules: name the options themselves`
         : undefined;
     },

@@ -1,5 +1,6 @@
 /** Declares and checks the option `modules`: how each module runs, and what it is granted. */
 import type { ModulePermissions, ModuleRun, OptionDeclaration } from "../types.ts";
+import { moduleName } from "../util/module_name.ts";
 import { isEnforced, kindNames, permissionFields, permissionKinds } from "./kinds.ts";
 import { limitFields, type ModuleLimits } from "./limits.ts";
 import { itemsOf } from "./set.ts";
@@ -83,10 +84,7 @@ export function settingsProblems(modules: unknown): SettingsProblem[] {
   const entries = Object.entries((modules ?? {}) as Readonly<Record<string, ModuleSettings | undefined>>);
   return entries.flatMap(([name, settings]) => {
     const path = `modules.${name}`;
-    const bare = name
-      .replace(/^.*[\\/]/, "")
-      .replace(/\.(?:ts|mjs|cjs|js)$/, "")
-      .replace(/^(?:modhost-mod-|mod_)/, "");
+    const bare = moduleName(name);
     if (bare !== name)
       return [{ path, value: settings, allowed: `modules are named as modhost modules does: write ${bare}` }];
     return permissionProblems(settings?.grant, `${path}.grant`);

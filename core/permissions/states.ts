@@ -1,6 +1,6 @@
 /** Lists the permissions of a module: declared, granted, used and refused. */
 import type { ModulePermissions, ModuleRun, PermissionState } from "../types.ts";
-import { isEnforced, permissionKinds } from "./kinds.ts";
+import { isEnforced, kindNames, permissionKinds } from "./kinds.ts";
 import type { PermissionUse } from "./ledger.ts";
 import { grantText, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";
 
@@ -38,8 +38,8 @@ export function permissionStates(facts: PermissionFacts): PermissionState[] {
     at.denied += denied;
     at.last = Math.max(at.last, last);
   }
-  const order = Object.keys(permissionKinds);
-  const sorted = [...rows.values()].sort((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind));
+  const order = (row: Permission) => kindNames.indexOf(row.kind);
+  const sorted = [...rows.values()].sort((one, other) => order(one) - order(other));
   return sorted.map(({ used, denied, last, ...permission }) => {
     const isGranted = granted === undefined || [given, own].some((set) => set.coverOf(permission) !== undefined);
     // The kernel counts nothing. A module's process reports what Node.js refuses to it, and with an

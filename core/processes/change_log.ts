@@ -3,7 +3,7 @@
  * them as well.
  */
 import type { ReplicatedChange } from "../host.ts";
-import { moduleName } from "../module/locate.ts";
+import { moduleName } from "../util/module_name.ts";
 
 export class ChangeLog {
   #changes: ReplicatedChange[] = [];

@@ -4,9 +4,9 @@
  */
 import { httpOf } from "../host/http_module.ts";
 import type { Siblings } from "../host.ts";
-import { moduleName } from "../module/locate.ts";
 import type { SharedSockets } from "../ports/shared.ts";
 import type { Module } from "../types.ts";
+import { moduleName } from "../util/module_name.ts";
 import type { ServerState } from "./messages.ts";
 import { type CollectedElsewhere, collectsMetrics, RequestCountsHere } from "./metrics.ts";
 import { type Role, type RoleDeps, stateOf } from "./role.ts";

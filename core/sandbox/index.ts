@@ -1,4 +1,4 @@
 /** Sandboxed processes. */
 export { launchAudited, launchSandboxed, moduleProcess, type Sandboxed, sandboxUser } from "./launch.ts";
-export { hasNamespaces, sandboxLayers, sandboxUnavailable } from "./layers.ts";
+export { hasLayer, sandboxLayers, sandboxUnavailable } from "./layers.ts";
 export type { SandboxLaunch, SandboxLayer, SandboxLimits, SandboxPolicy } from "./policy.ts";

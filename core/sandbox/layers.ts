@@ -87,9 +87,6 @@ export function sandboxUnavailable(): string | undefined {
 /** Returns whether a layer works here. */
 export const hasLayer = (name: string) => sandboxLayers().some((layer) => layer.name === name && layer.works);
 
-/** Whether sandboxes get namespaces here, unless their policies forbid it. */
-export const hasNamespaces = () => hasLayer("namespaces");
-
 function probe(): Findings {
   const kernel = probeWith({});
   const isRoot = process.getuid?.() === 0;
@@ -101,7 +98,14 @@ function specOf(rules: readonly FileRule[], more: Partial<LauncherSpec>): string
   const node = realpathSync(process.execPath);
   const parent = process.pid;
   const spec: LauncherSpec = {
-    ...{ node, args: [], env: [], rules, run: false, limits: {}, parent, isInNamespace: false },
+    node,
+    args: [],
+    env: [],
+    rules,
+    run: false,
+    limits: {},
+    parent,
+    isInNamespace: false,
     ...more,
   };
   return JSON.stringify(spec);

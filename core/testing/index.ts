@@ -118,8 +118,8 @@ export interface TestHost extends AsyncDisposable {
    */
   assertDenied(permissions: ModulePermissions, options?: PermissionAssertionOptions): Promise<void>;
   /**
-   * Fails unless a module has used each of these permissions: connect, env, options or call. The
-   * kernel does not count the others.
+   * Fails unless a module has used each of these permissions: connect, listen, env, options or
+   * call. The kernel does not count the others.
    * @throws {AssertionError} naming what was used and refused instead
    * @throws {TypeError} for permissions that are not enforced or not counted where the module runs
    */

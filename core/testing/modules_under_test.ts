@@ -1,8 +1,9 @@
 /** How the modules under test run, what they are granted, and what they have used of it. */
 import type { HostOptions } from "../host.ts";
-import { isPath, moduleName } from "../module/locate.ts";
+import { isPath } from "../module/locate.ts";
 import { PermissionLedger } from "../permissions/index.ts";
 import type { ModulePermissions, ModuleRun, ModuleState } from "../types.ts";
+import { moduleName } from "../util/module_name.ts";
 import { type OutsideHost, OutsideHosts, type OutsideResponse } from "./outside.ts";
 import {
   assertPermissions,
@@ -26,7 +27,7 @@ export class ModulesUnderTest {
 
   /** @throws {TypeError} for `run` without the path of a module, and for `grant` without `run` */
   static async create(options: ModulesUnderTestOptions): Promise<ModulesUnderTest> {
-    const settings = settingsOf(options);
+    const settings = modulesOptionOf(options);
     const { run, grant } = options;
     const outside = run === "sandboxed" ? await OutsideHosts.create(grant?.connect ?? []) : undefined;
     return new ModulesUnderTest(settings, run, outside);
@@ -74,7 +75,7 @@ export class ModulesUnderTest {
   }
 }
 
-function settingsOf({ run, grant, modules = [], config }: ModulesUnderTestOptions): ModulesUnderTest["settings"] {
+function modulesOptionOf({ run, grant, modules = [], config }: ModulesUnderTestOptions): ModulesUnderTest["settings"] {
   if (run === undefined && grant === undefined) return {};
   if (run === undefined) throw new TypeError('grant needs run: createTestHost({ run: "sandboxed", grant })');
   const names = modules.filter((module) => typeof module === "string").map((path) => moduleName(path));

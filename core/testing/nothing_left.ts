@@ -2,7 +2,7 @@ import { AssertionError } from "node:assert";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Host } from "../host.ts";
 import type { HttpModule } from "../http/module.ts";
-import { moduleName } from "../module/locate.ts";
+import { moduleName } from "../util/module_name.ts";
 import { type Handles, handlesNow, more } from "./handles.ts";
 
 /**

@@ -5,6 +5,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { OutsideNetwork } from "../isolation/network/broker.ts";
 import type { PemPair } from "../tls/self_signed.ts";
+import { hostPort, unbracketed } from "../util/brackets.ts";
 import { createServer, type IncomingMessage, type ServerResponse } from "../util/node_http.ts";
 import { socketPair } from "./memory_socket.ts";
 
@@ -48,7 +49,7 @@ export class OutsideHosts implements OutsideNetwork {
   /** `granted`: permissions to connect. Only these hosts can be reached. */
   static async create(granted: readonly string[]): Promise<OutsideHosts> {
     const { makeSelfSigned } = await import("../tls/self_signed.ts");
-    const names = granted.map((item) => item.replace(/:[^:]*$/, "").replace(/^\[(.*)\]$/, "$1"));
+    const names = granted.map((item) => unbracketed(item.replace(/:[^:]*$/, "")));
     return new OutsideHosts(await makeSelfSigned([...new Set(["localhost", ...names])]));
   }
 
@@ -66,7 +67,7 @@ export class OutsideHosts implements OutsideNetwork {
     if (!(protocol === "http:" || protocol === "https:") || pathname !== "/" || search !== "") {
       throw new TypeError(`host.outside takes an origin, such as "https://api.example.org", not ${origin}`);
     }
-    const at = `${bare(hostname)}:${port === "" ? PORTS[protocol] : port}`;
+    const at = hostPort(unbracketed(hostname), port === "" ? PORTS[protocol] : port);
     const key = `${protocol}//${at}`;
     let found = this.#hosts.get(at);
     if (found === undefined) {
@@ -80,11 +81,11 @@ export class OutsideHosts implements OutsideNetwork {
   }
 
   connect(host: string, port: number): Socket | undefined {
-    const found = this.#hosts.get(`${bare(host)}:${port}`);
+    const at = hostPort(unbracketed(host), port);
+    const found = this.#hosts.get(at);
     if (found !== undefined) return found.open(port);
     // Servers of the test itself are reached by their addresses.
-    if (isIP(bare(host)) !== 0 && /^(?:127\.|::1$)/.test(bare(host))) return undefined;
-    const at = `${host}:${port}`;
+    if (isIP(unbracketed(host)) !== 0 && /^(?:127\.|\[?::1\]?$)/.test(host)) return undefined;
     const message = `connect ENETUNREACH ${at}: a test host connects to no other machine. Play it: host.outside("${port === 80 ? "http" : "https"}://${at.replace(/:(?:80|443)$/, "")}", [...])`;
     throw Object.assign(new Error(message), { code: "ENETUNREACH", syscall: "connect" });
   }
@@ -93,8 +94,6 @@ export class OutsideHosts implements OutsideNetwork {
     for (const host of this.#hosts.values()) host.close();
   }
 }
-
-const bare = (host: string) => host.replace(/^\[(.*)\]$/, "$1");
 
 class QueuedHost implements OutsideHost {
   readonly origin: string;

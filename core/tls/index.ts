@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { TlsOptions } from "node:tls";
 import { domainToASCII } from "node:url";
 import type { CertificateOrder, CertificateState } from "../types.ts";
+import { unbracketed } from "../util/brackets.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
 import { writeFileAtomic } from "../util/write_file_atomic.ts";
 import { filesOf } from "./acme/files.ts";
@@ -254,7 +255,7 @@ export class Certificates {
   async #selfSigned(): Promise<Loaded> {
     const { directory, log } = this.#options;
     const files = { certificate: join(directory, "self-signed.crt"), key: join(directory, "self-signed.key") };
-    const names = this.#options.hosts.map((host) => host.replace(/^\[(.*)\]$/, "$1"));
+    const names = this.#options.hosts.map(unbracketed);
     const stored = await readStored(files, names);
     if (stored !== undefined) return loadedPair(stored, "self-signed");
     const machine = domainToASCII(hostname());

@@ -49,7 +49,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       depends: list(text),
       holds: { type: "object", additionalProperties: integer },
     },
-    ["run", "is_audited", "sandbox", "permissions", "file", "note", "note_level"],
+    ["is_audited", "sandbox", "permissions", "file", "note", "note_level"],
   ),
   PermissionState: object(
     {

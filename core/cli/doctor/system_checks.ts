@@ -133,11 +133,11 @@ function sandboxFindings({ config, layers }: Installation): Finding[] {
   const sandboxed = modules.filter(([, { run }]) => run === "sandboxed");
   return layers.flatMap(({ name, works, isRequired, detail, remedy = "" }) => {
     if (works) return [];
-    const wanting = sandboxed.filter(
+    const requiring = sandboxed.filter(
       ([, { namespaces }]) => isRequired || (name === "namespaces" && namespaces === "required"),
     );
-    if (wanting.length === 0) return [];
-    const names = wanting.map(([module]) => module).join(", ");
+    if (requiring.length === 0) return [];
+    const names = requiring.map(([module]) => module).join(", ");
     return [problem(`${detail} It is required for ${names}.`, remedy)];
   });
 }

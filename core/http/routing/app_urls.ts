@@ -1,5 +1,5 @@
 /** Names and base paths of apps, and the origins under which clients reach them. */
-import { isIPv6 } from "node:net";
+import { bracketed } from "../../util/brackets.ts";
 
 /**
  * Returns the app name of a module, whose name has already lost its leading `mod_`: it loses one
@@ -36,11 +36,6 @@ export function pathFault(path: string): string | undefined {
 export function basePath(app: string, host: string, configured: unknown): string {
   const path = appPath(app, host, configured);
   return path.endsWith("/") ? path.slice(0, -1) : path;
-}
-
-/** Returns an address for a URL, with brackets around IPv6. */
-export function bracketed(address: string): string {
-  return isIPv6(address) ? `[${address}]` : address;
 }
 
 const localhost: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "0.0.0.0", "::", "*"]);

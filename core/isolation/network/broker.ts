@@ -128,7 +128,8 @@ export class Broker {
 
   #connect(host: string, port: number): Promise<Socket> {
     const { promise, resolve, reject } = Promise.withResolvers<Socket>();
-    // An address was granted literally, so it may be private. A name may not lead there.
+    // A granted address may be private. A granted name must not lead to a private address: whoever
+    // controls the name could point it at this machine.
     const socket = connect({ host, port, lookup: this.#publicLookup(host, port), allowHalfOpen: true });
     const timer = setTimeout(() => {
       const message = `connect ETIMEDOUT ${host}:${port}`;
@@ -157,8 +158,8 @@ export class Broker {
         const usable = addresses.filter(({ address }) => isPublicAddress(address) || grant.allows(address, port));
         const [first] = usable;
         if (first === undefined) {
-          const all = addresses.map(({ address }) => address).join(", ");
-          callback(Object.assign(grant.refusal(host, port), { detail: `it resolves to ${all}` }), [], 0);
+          // The name itself is granted, and its address is not.
+          callback(grant.refusal(addresses[0]?.address ?? host, port), [], 0);
         } else if (options.all === true) callback(null, usable);
         else callback(null, first.address, first.family);
       });

@@ -68,7 +68,8 @@ export function replaceServers(deps: CarriedServersDeps): (server: number, ends:
     await promise;
   });
   return (server, ends) => {
-    // The reply to `listen` may have arrived in the same piece, and is handled in between.
+    // The reply with the number of the server may have arrived together with this notification. It
+    // is handled first.
     setImmediate(() => {
       const carried = listening.get(server);
       if (carried === undefined) void deps.connection(ends.id).then((inner) => inner.destroy());

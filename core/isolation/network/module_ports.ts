@@ -2,8 +2,8 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { listen } from "../../ports/listen.ts";
 
-/** Receives the connections of a port. */
-type Take = (socket: Socket) => void;
+/** Called with each connection to a port. */
+type ConnectionListener = (socket: Socket) => void;
 
 /** A port that is open for one process of a module. */
 export interface ModulePort {
@@ -17,7 +17,7 @@ interface OpenPort {
   readonly server: Server;
   readonly listening: Promise<void>;
   /** One for each process that listens. The last one gets the connections. */
-  readonly takers: Set<Take>;
+  readonly listeners: Set<ConnectionListener>;
   /** The number of processes that listen or are about to. */
   users: number;
 }
@@ -33,7 +33,7 @@ export class ModulePorts {
    * Opens a port of an address for a process of a module.
    * @throws errors of the system with their codes: EADDRINUSE, EADDRNOTAVAIL, EACCES
    */
-  async open(module: string, address: string, port: number, take: Take): Promise<ModulePort> {
+  async open(module: string, address: string, port: number, listener: ConnectionListener): Promise<ModulePort> {
     const key = JSON.stringify([module, address, port]);
     const open = this.#open.get(key) ?? this.#listen(key, address, port);
     open.users += 1;
@@ -41,7 +41,7 @@ export class ModulePorts {
     const release = () => {
       if (isReleased) return;
       isReleased = true;
-      open.takers.delete(take);
+      open.listeners.delete(listener);
       open.users -= 1;
       if (open.users > 0) return;
       this.#open.delete(key);
@@ -54,19 +54,19 @@ export class ModulePorts {
       throw error;
     }
     // The process gets the reply with the number of its server before the first connection.
-    open.takers.add(take);
+    open.listeners.add(listener);
     const bound = open.server.address() as AddressInfo | null;
     return { address: bound?.address ?? address, port: bound?.port ?? port, release };
   }
 
   #listen(key: string, address: string, port: number): OpenPort {
-    const takers = new Set<Take>();
+    const listeners = new Set<ConnectionListener>();
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-      const take = [...takers].at(-1);
-      if (take === undefined) socket.destroy();
-      else take(socket);
+      const listener = [...listeners].at(-1);
+      if (listener === undefined) socket.destroy();
+      else listener(socket);
     });
-    const open = { server, listening: listen(server, { host: address, port }), takers, users: 0 };
+    const open = { server, listening: listen(server, { host: address, port }), listeners, users: 0 };
     this.#open.set(key, open);
     return open;
   }

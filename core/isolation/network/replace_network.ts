@@ -88,15 +88,15 @@ function refuseOthers(refuse: ReplacedNetworkDeps["refuse"]): void {
   const names = "resolve names itself: connect by name, and the host resolves it";
   const waits = (...values: unknown[]) => late(refuse(names), values.at(-1));
   const rejects = () => Promise.reject(refuse(names));
-  for (const [room, refused] of [
+  for (const [api, refused] of [
     [dns, waits],
     [dns.Resolver.prototype, waits],
     [dns.promises, rejects],
     [dns.promises.Resolver.prototype, rejects],
   ] as const) {
-    const lookups = Object.getOwnPropertyNames(room).filter((name) => /^(?:lookup|resolve|reverse)/.test(name));
+    const lookups = Object.getOwnPropertyNames(api).filter((name) => /^(?:lookup|resolve|reverse)/.test(name));
     for (const name of lookups)
-      Object.defineProperty(room, name, { value: refused, writable: true, configurable: true });
+      Object.defineProperty(api, name, { value: refused, writable: true, configurable: true });
   }
   dgram.createSocket = () => {
     throw refuse("use UDP");

@@ -22,7 +22,9 @@ import { loadConfig } from "#core/config/index.ts";
 import { createHost } from "#core/host.ts";
 import { parseHostPort } from "#core/permissions/hosts.ts";
 import { sandboxLayers } from "#core/sandbox/index.ts";
+import { reasonOf } from "#core/util/errors.ts";
 import { callAt } from "../../unit/modules/mod_http_admin/support.ts";
+import { eventually } from "../eventually.ts";
 import { freePort } from "../free_port.ts";
 import { refuserOf } from "./refusers.ts";
 import { actRoutes, acts, raw } from "./relay_acts.ts";
@@ -222,18 +224,14 @@ async function relayAttempt(
   const seen = ends.length;
   await text(`/evil/${act}`).catch(() => "");
   const isOver = async () => (reason === undefined ? (await text("/evil")) === "fine" : ends.length > seen);
-  let fault: string | undefined;
-  for (let at = 0; !(await isOver()); at += 1) {
-    if (at === 3000) {
-      fault = "it was neither ended nor ignored";
-      break;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  const late = await eventually("it is ended or ignored", isOver, { every: 20, within: 60_000 }).then(
+    () => undefined,
+    reasonOf,
+  );
   const end = ends[seen];
-  if (reason !== undefined && end !== undefined && !reason.test(end)) fault = end;
-  if (reason === undefined && end !== undefined) fault = end;
-  while ((await text("/evil").catch(() => "")) !== "fine") await new Promise((resolve) => setTimeout(resolve, 20));
+  const fault = end === undefined || reason?.test(end) === true ? late : end;
+  const isFine = async () => (await text("/evil").catch(() => "")) === "fine";
+  await eventually("the sandbox is started again", isFine, { every: 20 });
   return {
     kind: "messages",
     name: `sends messages: ${act}`,

@@ -1,6 +1,6 @@
 /** Formats the state of a server for people. */
 import { columns, counted, type Output } from "../../../../core/cli/index.ts";
-import { bracketed, cutTo, type Style } from "../../../../core/http/index.ts";
+import { cutTo, hostPort, type Style } from "../../../../core/http/index.ts";
 import { printable, size_text } from "../../../../core/net/http.ts";
 import type { ModuleState, ServerStatus } from "../../../../core/types.ts";
 import { dashboardUrls } from "../../dashboard/urls.ts";
@@ -33,7 +33,7 @@ export function statusLines(status: ServerStatus, output: Shown, metrics?: Parti
 
 function summary(status: ServerStatus, metrics: Partial<Figures> | undefined): string[][] {
   const { modules, addresses } = status;
-  const ports = addresses.map(({ service, address, port }) => `${service} on ${bracketed(address)}:${port}`);
+  const ports = addresses.map(({ service, address, port }) => `${service} on ${hostPort(address, port)}`);
   return [
     ["version", `modhost ${status.version}, process ${status.pid}`],
     ["state", `${status.phase} since ${timeText(status.started)} (${agoText(status.started)})`],
@@ -79,8 +79,8 @@ const styles: Readonly<Record<ModuleState["status"], Style>> = {
 
 function moduleLines(modules: readonly ModuleState[], { paint }: Shown): string[] {
   const hosts = modules.some(({ host }) => host !== "*");
-  const areRestricted = modules.some(({ run = "trusted" }) => run !== "trusted");
-  const rows = modules.map(({ name, host, status, note = "", run = "", is_audited }) => {
+  const areRestricted = modules.some(({ run }) => run !== "trusted");
+  const rows = modules.map(({ name, host, status, note = "", run, is_audited }) => {
     const where = is_audited === true ? paint("yellow", `${run}, audited`) : run;
     return [
       `  ${printable(name)}`,

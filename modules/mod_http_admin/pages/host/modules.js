@@ -132,7 +132,7 @@ function Instance({ of, all }) {
       <dt>State</dt><dd><${Badge} tone=${tones[status]}>${status}<//></dd>
       ${note && html`<dt>Note</dt><dd class="note">${note}</dd>`}
       ${quarantine && html`<dt>In quarantine</dt><dd>since <${Ago} time=${quarantine.since * 1000} />${quarantine.next_try && html`, tried again <${Ago} time=${quarantine.next_try * 1000} />`}; <em>Reload</em> tries it now</dd>`}
-      ${run && html`<dt>Runs</dt><dd>${runs[run] ?? run}${is_audited && html` <${Badge} tone="warn">audited: nothing is refused<//>`}</dd>`}
+      <dt>Runs</dt><dd>${runs[run]}${is_audited && html` <${Badge} tone="warn">audited: nothing is refused<//>`}</dd>
       <dt>File</dt><dd>${file ? html`<code>${file}</code>` : "passed by the program"}</dd>
       <dt>Depends on</dt><dd>${links(depends)}</dd>
       <dt>Needed by</dt><dd>${links(dependants)}</dd>

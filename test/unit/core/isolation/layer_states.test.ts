@@ -1,4 +1,4 @@
-/** Which layers of its sandbox a module is said to have. */
+/** Tests the layers of its sandbox that the state of a module lists. */
 import assert from "node:assert/strict";
 import { chmodSync } from "node:fs";
 import { describe, test } from "node:test";

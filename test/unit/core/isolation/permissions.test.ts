@@ -6,12 +6,14 @@ import { describe, type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { configFrom } from "#core/config/index.ts";
 import { environmentFor } from "#core/isolation/environment.ts";
+import { readKind } from "#core/isolation/received.ts";
 import { countReported, type IsolationDeps, taskOf } from "#core/isolation/task.ts";
 import { Instance } from "#core/module/instance.ts";
 import { Items } from "#core/module/items.ts";
 import { locatePath } from "#core/module/locate.ts";
 import { permissionsOf, rightsOf } from "#core/module/rights.ts";
 import { Authority, PermissionLedger } from "#core/permissions/index.ts";
+import { SchemaFault } from "#core/relay/message_schema.ts";
 import { sandboxUnavailable } from "#core/sandbox/index.ts";
 import { type Files, folderOf, hostOf, logged, pluginHost, stateOf } from "../module/support.ts";
 
@@ -322,7 +324,6 @@ describe("the audit of what the kernel would refuse", () => {
       countReported(isolated, "read", join(folder, "shop/index.js"));
       countReported(isolated, "read", join(folder, "srv/x"));
       countReported(isolated, "read", "/etc/hosts");
-      countReported(isolated, "constructor" as never, "x");
       const states = permissionsOf({ source: locatePath(join(folder, "shop")), rights, permissions: {} }, ledger);
       return states.map(({ what, used, denied }) => [what, used, denied]);
     };
@@ -334,5 +335,10 @@ describe("the audit of what the kernel would refuse", () => {
       [join(folder, "srv"), undefined, undefined],
       ["/etc/hosts", undefined, 1],
     ]);
+  });
+
+  test("are taken from a module's process only if they have a known kind", () => {
+    assert.equal(readKind("read", "a kind"), "read");
+    for (const kind of ["constructor", "", undefined, 1]) assert.throws(() => readKind(kind, "a kind"), SchemaFault);
   });
 });

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { listModules, locateModule, locatePath, moduleName } from "#core/module/locate.ts";
+import { listModules, locateModule, locatePath } from "#core/module/locate.ts";
+import { moduleName } from "#core/util/module_name.ts";
 import { bundledModules } from "#core/util/package.ts";
 import { type Files, folderOf } from "./support.ts";
 

@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { configFrom } from "#core/config/index.ts";
 import { loadConfig } from "#core/config/load.ts";
+import { makeDataFolder } from "#core/isolation/policy.ts";
 import { locatePath } from "#core/module/locate.ts";
-import { makeDataFolder, rightsOf } from "#core/module/rights.ts";
+import { rightsOf } from "#core/module/rights.ts";
 import type { ModulePermissions } from "#core/types.ts";
 import { folderOf } from "../module/support.ts";
 

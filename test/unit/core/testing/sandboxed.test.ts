@@ -7,6 +7,7 @@ import { describe, test } from "node:test";
 import { sandboxUnavailable } from "#core/sandbox/index.ts";
 import { createTestHost } from "#core/testing/index.ts";
 import type { Module } from "#core/types.ts";
+import { freePort } from "#test/support/free_port.ts";
 import { folderOf } from "#test/unit/core/module/support.ts";
 
 const skip = sandboxUnavailable() ?? false;
@@ -122,6 +123,20 @@ describe("a module under test in a sandbox", { skip, timeout }, () => {
     await host.assertDenied({ read: ["./secret.txt"] });
     await assert.rejects(host.assertDenied({ write: [secret] }, { within: 0 }), /was not refused to write/);
     await assert.rejects(host.assertUsed({ read: [secret] }), /The kernel enforces permissions of the kind read/);
+  });
+
+  test("listens on granted ports alone, and the test can tell", async (t) => {
+    const granted = await freePort();
+    const other = await freePort();
+    const server = `import { createServer } from "node:net";
+const listen = (port) => createServer().on("error", () => undefined).listen(port);
+export default () => { listen(${granted}); listen(${other}); };`;
+    const cwd = await folderOf(t, { "mod_shop.js": server });
+    const grant = { listen: [granted] };
+    await using host = await createTestHost({ cwd, modules: ["./mod_shop.js"], run: "sandboxed", grant });
+    await host.assertUsed(grant);
+    await host.assertDenied({ listen: [other] });
+    await assert.rejects(host.assertUsed({ listen: [other] }, { within: 0 }), /did not listen on port/);
   });
 
   test("gets the variables that are granted, and misses declared ones that are not", async (t) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "#core/http/index.ts";
+import { appName, appPath, basePath, displayName, isWebScheme, originOf } from "#core/http/index.ts";
 
 test("an app has its module's name less one leading http_", () => {
   assert.deepEqual(["hello", "http_hello", "http_http_x", "my_http_x"].map(appName), [
@@ -44,5 +44,4 @@ test("an address that localhost stands for is shown by that name, and others as 
   for (const address of ["127.0.0.1", "::1", "0.0.0.0", "::", "*"]) assert.equal(displayName(address), "localhost");
   assert.equal(displayName("127.0.0.2"), "127.0.0.2");
   assert.equal(displayName("2001:db8::1"), "[2001:db8::1]");
-  assert.equal(bracketed("::"), "[::]");
 });

@@ -202,7 +202,7 @@ test("a host that is not granted is refused with the error of the grant", async 
   assert.equal(refused.length, 6);
 });
 
-test("a granted name that leads to addresses which are not public is refused", async () => {
+test("a granted name that leads to addresses which are not public is refused by the address", async () => {
   for (const address of [
     "10.0.0.1",
     "127.0.0.2",
@@ -217,7 +217,11 @@ test("a granted name that leads to addresses which are not public is refused", a
   ]) {
     names.set("rebound.example", [address]);
     granted.add("rebound.example:80");
-    await assert.rejects(broker.dial("rebound.example", 80), { code: "PERMISSION_DENIED" }, address);
+    await assert.rejects(
+      broker.dial("rebound.example", 80),
+      { code: "PERMISSION_DENIED", message: `it may not connect to ${address}:80` },
+      address,
+    );
   }
 });
 
