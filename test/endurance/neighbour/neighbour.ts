@@ -18,8 +18,8 @@ export interface NeighbourReport {
   readonly median: number;
   readonly p99: number;
   readonly requests: number;
-  /** What the operator is told: the note of the module, or the first warning of the log. */
-  readonly told: string;
+  /** The note of the module, or the first warning of the log. */
+  readonly notice: string;
   readonly failures: readonly string[];
 }
 
@@ -66,15 +66,15 @@ async function measure(act: Act | "nothing", seconds: number): Promise<Neighbour
   const others = states.filter(({ name, status, note }) => name !== "noisy" && (status !== "loaded" || note));
   failures.push(...others.map(({ name, status, note }) => `${name} is ${status}: ${note}`));
   const note = states.find(({ name }) => name === "noisy")?.note;
-  const told = note || host.warnings.find((line) => !line.includes("content type")) || "";
+  const notice = note || host.warnings.find((line) => !line.includes("content type")) || "";
   const expected = act === "nothing" ? undefined : acts[act];
-  if (expected !== undefined && !expected.test(`${told} ${host.warnings.join(" ")}`)) {
-    failures.push(`the operator is told: ${told || "nothing"}`);
+  if (expected !== undefined && !expected.test(`${notice} ${host.warnings.join(" ")}`)) {
+    failures.push(`the operator reads: ${notice || "nothing"}`);
   }
   agent.destroy();
   times.sort((one, other) => one - other);
   const at = (share: number) => times[Math.floor((times.length - 1) * share)] ?? Number.NaN;
-  return { act, median: at(0.5), p99: at(0.99), requests: times.length, told, failures };
+  return { act, median: at(0.5), p99: at(0.99), requests: times.length, notice, failures };
 }
 
 function ask(agent: http.Agent, port: number, path: string): Promise<string> {
