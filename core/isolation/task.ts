@@ -7,8 +7,10 @@ import type { ModuleContext } from "../module/module_context.ts";
 import type { ModuleRights } from "../module/rights.ts";
 import {
   type Authority,
+  DATA,
   grantedVariables,
   isWithin,
+  type Permission,
   type PermissionLedger,
   permissionKinds,
   realPath,
@@ -89,11 +91,15 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
  */
 export function countReported({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
   if (rights.run !== "sandboxed" || !Object.hasOwn(permissionKinds, kind)) return;
-  const isGranted = authority.allows({ kind, item });
   const path = realPath(item);
+  const isFile = kind === "read" || kind === "write";
+  const isData = isFile && (item === DATA || isWithin(path, realPath(rights.folders.dataFolder)));
+  // One word grants the module all files of its data folder.
+  const permission: Permission = isData ? { kind: "write", item: DATA } : { kind, item };
+  const isGranted = authority.allows(permission);
   const isOwn =
     kind === "read" && readablePaths(rights).some((readable) => isWithin(path, readable) || isWithin(readable, path));
-  if (isGranted ? rights.settings.audit : !isOwn) authority.handedOver({ kind, item }, isGranted);
+  if (isGranted ? rights.settings.audit : !isOwn) authority.handedOver(permission, isGranted);
 }
 
 interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {
@@ -153,7 +159,7 @@ function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): W
     options: [
       ...new Set([...declared.filter((name) => isGranted(isolated, name)), ...(settings.grant?.options ?? [])]),
     ],
-    hasData: isolated.authority.allows({ kind: "write", item: "data" }),
+    hasData: isolated.authority.allows({ kind: "write", item: DATA }),
     isAudited: settings.audit,
   };
 }

@@ -6,7 +6,7 @@ export { connectItem, type Destination } from "./hosts.ts";
 export { isEnforced, type KindEntry, kindNames, permissionFields, permissionKinds } from "./kinds.ts";
 export { PermissionLedger, type PermissionUse } from "./ledger.ts";
 export { limitFields, type ModuleLimits } from "./limits.ts";
-export { isWithin, realPath } from "./paths.ts";
+export { DATA, isWithin, realPath } from "./paths.ts";
 export { type GuardedPath, grantedVariables, type Policy, type PolicyFacts, policyOf } from "./policy.ts";
 export { grantText, itemsOf, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";
 export {

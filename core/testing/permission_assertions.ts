@@ -94,7 +94,6 @@ function whyUncounted(
     const runs = outside.map(({ name, run }) => `${name} is ${run}`).join(", ") || "the modules are trusted";
     return `The host does not enforce the permissions of the kind ${kind} (${runs}): use createTestHost({ run: "sandboxed" })`;
   }
-  if (kind === "listen") return "Nobody counts permissions of the kind listen: check the error that the module gets";
   if (outcome === "denied" || permissionKinds[kind].isDecidedByHost) return undefined;
   return `The kernel enforces permissions of the kind ${kind}, and counts no uses: check what the module does`;
 }
