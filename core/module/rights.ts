@@ -148,11 +148,12 @@ export function grantedTo({ run, settings }: ModuleRights): ModulePermissions | 
 }
 
 /**
- * Creates the data folder of a module that may write there, and returns its path. Only its owner
+ * Creates the data folder of a module that may write there or is audited, and returns its path. Only its owner
  * can open it.
  */
 export function makeDataFolder({ folders, settings }: ModuleRights): string | undefined {
-  if (settings.grant?.write?.includes("data") !== true) return undefined;
+  // With an audit nothing is refused, so that the folder must exist.
+  if (!settings.audit && settings.grant?.write?.includes("data") !== true) return undefined;
   makePrivateFolder(folders.dataFolder);
   return folders.dataFolder;
 }
