@@ -148,8 +148,8 @@ export function grantedTo({ run, settings }: ModuleRights): ModulePermissions | 
 }
 
 /**
- * Creates the data folder of a module that may write there or is audited, and returns its path. Only its owner
- * can open it.
+ * Creates the data folder of a module that may write there or is audited, and returns its path.
+ * Only its owner can open it.
  */
 export function makeDataFolder({ folders, settings }: ModuleRights): string | undefined {
   // With an audit nothing is refused, so that the folder must exist.
