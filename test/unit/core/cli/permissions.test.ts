@@ -58,6 +58,12 @@ describe("check", () => {
     );
   });
 
+  test("names the key that somebody has added a second time, as the lines to add invite to", async () => {
+    const { code, stdout } = await check("modules: { shop: { grant: {} } }\nmodules: { shop: { audit: true } }");
+    assert.equal(code, 1);
+    assert.match(stdout, /line 4, column 1: .*: "modules" occurs twice in the map, so merge the two/);
+  });
+
   test("warns of grants that name what does not exist", async () => {
     const { stdout } = await check(
       "modules: { shop: { grant: { call: { catalog: [find], nobody: true }, options: [http_ports, no_such] } } }",
