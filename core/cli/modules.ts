@@ -40,7 +40,8 @@ function permissionTable(states: readonly ModuleState[]): string {
       `${is_granted ? "yes" : "no"}${is_enforced ? "" : ", not enforced"}`,
       used === undefined ? "not counted" : String(used),
       denied === undefined ? "not counted" : String(denied),
-      grant === undefined || !is_enforced ? "" : `add ${grant}`,
+      // An audit is there to find out what to grant.
+      grant === undefined || !(is_enforced || state.is_audited === true) ? "" : `add ${grant}`,
     ]);
   });
   if (rows.length === 0) return "No module declares, has or has used a permission.";

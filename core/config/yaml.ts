@@ -170,7 +170,11 @@ function readNames({ items, range }: YAMLMap, wrong: (at: number | undefined, wh
     }
     const name = nameOf(key);
     if (name === "" && typeof key.value !== "string") throw wrong(key.range?.[0], "a name is missing before the colon");
-    if (names.has(name)) throw wrong(key.range?.[0], "Map keys must be unique: this name occurs twice in the map");
+    if (names.has(name))
+      throw wrong(
+        key.range?.[0],
+        `Map keys must be unique: ${JSON.stringify(name)} occurs twice in the map, so merge the two`,
+      );
     names.add(name);
     key.value = name;
   }

@@ -107,9 +107,12 @@ export function environmentFor(task: WorkerTask, deps: WorkerDeps): ModuleContex
     const isData = option === "data_path";
     if (!isData && (isNamedFor(own, option) || isNeeded(option))) return;
     const permission: Permission = isData ? { kind: "write", item: DATA } : { kind: "options", item: option };
-    if (!isData && !reported.has(option)) channel.notify("read", option);
-    reported.add(option);
     const isGranted = isData ? restriction.hasData : restriction.options.includes(option);
+    if (!reported.has(option)) {
+      if (!isData) channel.notify("read", option);
+      else if (!isGranted) channel.notify("permission", permission.kind, permission.item);
+    }
+    reported.add(option);
     if (!isGranted && !restriction.isAudited) throw denied(own, permission);
   };
   return {

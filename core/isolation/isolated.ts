@@ -76,7 +76,7 @@ export async function isolatedCode(
   const described = create();
   const code = await described
     .describe()
-    .then((found) => admitted(source, found, isolated))
+    .then((found) => admitted(source, found, isolated, deps))
     .catch(async (error: unknown) => {
       await described.end();
       throw error;
@@ -113,15 +113,21 @@ function authorityOf(module: string, { ledger, context }: IsolationDeps, rights:
  * Checks the declarations of a module against its rights before the host acts on them.
  * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, PERMISSION_DENIED
  */
-function admitted(source: ModuleSource, described: Described, { rights, authority }: IsolatedRights): Described {
+function admitted(
+  source: ModuleSource,
+  described: Described,
+  { rights, authority }: IsolatedRights,
+  { ledger }: IsolationDeps,
+): Described {
   const { name } = source;
   const { grant } = rights.settings;
   const exported = Object.keys(described.permissions).length === 0 ? undefined : described.permissions;
   const permissions = declaredPermissions(source, exported);
+  ledger.declare(name, permissions);
   // A dependency is loaded for this module, so that a grant must name it.
   for (const module of described.depends) {
     const isNamed = Object.hasOwn(grant?.call ?? {}, module);
-    if (module !== "http" && !isNamed) authority.use({ kind: "call", item: `${module}.*` });
+    if (module !== "http" && !isNamed) authority.depend(module, permissions);
   }
   const kind = kindOf(rights);
   const fault = kind === "sandbox" ? optionsFault(name, described.options, grant?.options ?? []) : undefined;

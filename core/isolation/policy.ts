@@ -7,6 +7,7 @@ import { hasLayer, type SandboxLimits, type SandboxPolicy, sandboxUser } from ".
 import { packageFolder } from "../util/package.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
 import type { SourceFile } from "./messages.ts";
+import { giveFolder } from "./owned_folder.ts";
 
 /**
  * Parts of this package that its code needs: those that it has when it runs from source or built.
@@ -56,13 +57,16 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     ...(isWithin ? [] : folders.map((each) => ({ path: barrierAbove(each), isAboveData: true }))),
   ];
   const barrier = barriers.find((each): each is Barrier => each.path !== undefined);
-  const user = barrier === undefined ? "own" : "same";
+  // An audited module runs as the user of the server.
+  const user = barrier === undefined && rights.policy?.isAudited !== true ? "own" : "same";
   const id = sandboxUser(source.name, user);
   if (id !== undefined) {
     // The module's own user may pass through the folder of the host, and sees nothing else in it.
     chmodSync(folder, 0o711);
-    for (const each of [temporary, ...folders]) chownSync(each, id, id);
+    chownSync(temporary, id, id);
   }
+  const owner = { uid: id ?? process.getuid?.() ?? 0, gid: id ?? process.getgid?.() ?? 0 };
+  for (const each of folders) giveFolder(each, owner);
   const policy: SandboxPolicy = {
     read: existing(readablePaths(rights)),
     write: [temporary, ...existing(write)],

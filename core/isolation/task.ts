@@ -13,6 +13,7 @@ import {
   limitsOf,
   type ModuleLimits,
   optionsOfModules,
+  type Permission,
   type PermissionLedger,
   realPath,
 } from "../permissions/index.ts";
@@ -106,11 +107,15 @@ export function countVariables({ rights, authority }: IsolatedRights, declared: 
  */
 export function countReported({ rights, authority }: IsolatedRights, kind: PermissionKind, item: string): void {
   if (rights.run !== "sandboxed") return;
-  const isGranted = authority.allows({ kind, item });
   const path = realPath(item);
+  const isFile = kind === "read" || kind === "write";
+  const isData = isFile && (item === DATA || isWithin(path, realPath(rights.folders.dataFolder)));
+  // One word grants the module all files of its data folder.
+  const permission: Permission = isData ? { kind: "write", item: DATA } : { kind, item };
+  const isGranted = authority.allows(permission);
   const isOwn =
     kind === "read" && readablePaths(rights).some((readable) => isWithin(path, readable) || isWithin(readable, path));
-  if (isGranted ? rights.settings.audit : !isOwn) authority.count({ kind, item }, isGranted);
+  if (isGranted ? rights.settings.audit : !isOwn) authority.count(permission, isGranted);
 }
 
 interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {

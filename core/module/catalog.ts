@@ -8,7 +8,7 @@ import { moduleName } from "../util/module_name.ts";
 import { bundledModules } from "../util/package.ts";
 import { type ModuleCode, readCode } from "./code.ts";
 import { isPath, listModules, locateModule, locatePath, type ModuleSource } from "./locate.ts";
-import { type ModuleRights, moduleSettings, rightsOf } from "./rights.ts";
+import { type DeclaredRights, type ModuleRights, moduleSettings, rightsOf } from "./rights.ts";
 
 /** A module that the configuration enables on a host. */
 export interface Wanted {
@@ -245,6 +245,20 @@ export class Catalog {
       ({ file } = this.locate(name));
     } catch {} // A module that cannot be found does not run at all.
     return this.#runOf(name, file !== undefined && declaresIsolation(file));
+  }
+
+  /**
+   * Returns the rights of a module that is not loaded; undefined if it has none outside of the
+   * host.
+   */
+  rightsOf(name: string): DeclaredRights | undefined {
+    try {
+      const run = this.runOf(name);
+      const source = this.locate(name);
+      return run === "trusted" ? undefined : { source, rights: rightsOf(this.#config, source, run) };
+    } catch {
+      return; // It cannot be found, or its grant is not valid: its failure says so.
+    }
   }
 
   /** Returns where a module runs; `isDeclared`: its file declares that it runs isolated. */

@@ -133,7 +133,13 @@ export class Modules {
 
   #notLoaded(): ModuleState[] {
     const states = [...this.quarantined.states(), ...this.#failures.states()];
-    return states.map((state) => ({ ...state, run: this.#deps.catalog.runOf(state.name) }));
+    const { catalog, context } = this.#deps;
+    return states.map((state) => {
+      const rights = catalog.rightsOf(state.name);
+      const permissions = (rights && context.permissions?.(rights)) ?? [];
+      const run = catalog.runOf(state.name);
+      return { ...state, run, ...(permissions.length === 0 ? {} : { permissions }) };
+    });
   }
 
   /** Returns the code of a running module; undefined if it does not run. */

@@ -3,8 +3,8 @@ import type { EventBus } from "../events.ts";
 import type { Certificates } from "../tls/index.ts";
 import type { ListeningPort, ModuleState, PermissionState, Server, Tokens } from "../types.ts";
 import type { Log } from "../util/log.ts";
-import type { ModuleCode } from "./code.ts";
 import type { Items } from "./items.ts";
+import type { DeclaredRights } from "./rights.ts";
 import type { SharedTables } from "./shared.ts";
 import type { Timers } from "./timers.ts";
 
@@ -67,7 +67,7 @@ export interface ModuleContext {
    */
   admit?(what: "hook" | "item" | "receiver" | "option", name: string): void;
   /** Returns the permissions of a module. */
-  permissions?(code: ModuleCode): readonly PermissionState[];
+  permissions?(code: DeclaredRights): readonly PermissionState[];
   /** Called with each failure of a module's own code, after it was counted. */
   failed(owner: Dependency, step: string, error: unknown): void;
   /** Returns `module.server` for an instance. */

@@ -116,15 +116,16 @@ function packageFolders(folder: string): string[] {
 }
 
 /** The code of a module, as far as its permissions need it. */
-interface DeclaredRights {
+export interface DeclaredRights {
   readonly source: ModuleSource;
   readonly rights?: ModuleRights;
-  readonly permissions: ModulePermissions;
+  /** If not set, what the module declared when it was last evaluated. */
+  readonly permissions?: ModulePermissions;
 }
 
 /** Returns the permissions of a module, with their uses. */
 export function permissionsOf(
-  { source, rights, permissions: declared }: DeclaredRights,
+  { source, rights, permissions }: DeclaredRights,
   ledger: PermissionLedger,
 ): PermissionState[] {
   if (rights === undefined) return [];
@@ -133,7 +134,7 @@ export function permissionsOf(
   return permissionStates({
     module,
     folders,
-    declared,
+    declared: permissions ?? ledger.declaredBy(module),
     granted: grantedTo(rights),
     run,
     isAudited: settings.audit,
@@ -151,5 +152,6 @@ export function grantedTo({ run, settings }: ModuleRights): ModulePermissions | 
 
 /** Returns the data folder of a module; undefined if it may not write there. */
 export function dataFolderOf({ folders, settings }: ModuleRights): string | undefined {
-  return settings.grant?.write?.includes(DATA) === true ? folders.dataFolder : undefined;
+  // With an audit nothing is refused, so that the folder must exist.
+  return settings.audit || settings.grant?.write?.includes(DATA) === true ? folders.dataFolder : undefined;
 }

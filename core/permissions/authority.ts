@@ -3,9 +3,9 @@ import type { ModulePermissions } from "../types.ts";
 import { hostPort } from "../util/brackets.ts";
 import { ModhostError } from "../util/errors.ts";
 import { connectItem, type Destination } from "./hosts.ts";
-import { permissionKinds } from "./kinds.ts";
+import { ANY, permissionKinds } from "./kinds.ts";
 import type { PermissionLedger } from "./ledger.ts";
-import { grantText, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";
+import { grantText, itemsOf, type OwnFolders, type Permission, PermissionSet } from "./set.ts";
 
 export interface AuthorityDeps {
   readonly module: string;
@@ -44,6 +44,18 @@ export class Authority {
   }
 
   /**
+   * Counts a dependency on a module of which the grant names no function.
+   * @throws {ModhostError} PERMISSION_DENIED, with a grant of the functions that are declared
+   */
+  depend(module: string, declared: ModulePermissions): void {
+    const all = { kind: "call", item: `${module}.${ANY}` } as const;
+    const named = itemsOf({ call: { [module]: declared.call?.[module] ?? [] } });
+    const [first = all] = named;
+    const permission = this.allows(all) ? all : first;
+    this.#decide(permission, this.allows(permission), named);
+  }
+
+  /**
    * Counts a connection to a host, by its name or its address.
    * @throws {ModhostError} PERMISSION_DENIED, unless it is granted or the module is audited
    */
@@ -74,21 +86,23 @@ export class Authority {
     if (ledger.count(module, permission, isGranted)) this.#warn(permission);
   }
 
-  #decide(permission: Permission, isAllowed: boolean): void {
+  /** `remedy`: what to grant instead of the permission alone. */
+  #decide(permission: Permission, isAllowed: boolean, remedy: readonly Permission[] = []): void {
     this.count(permission, isAllowed);
-    if (!isAllowed && !this.isAudited) throw denied(this.#deps.module, permission);
+    if (!isAllowed && !this.isAudited) throw denied(this.#deps.module, permission, remedy);
   }
 
   #warn(permission: Permission): void {
     const { module, warn } = this.#deps;
-    const what = this.isAudited ? "Without audit it would have been refused" : "It was refused";
-    warn(`${what}: ${wordsOf(permission)}; ${grantText(module, permission)} grants it`);
+    const outcome = this.isAudited ? "Not refused because of audit" : "Refused";
+    const act = permissionKinds[permission.kind].may(permission.item);
+    warn(`${outcome}: it may not ${act}; to allow it, add ${grantText(module, permission)}`);
   }
 }
 
-/** Returns the error for a use of a permission that is not granted. */
-export function denied(module: string, permission: Permission): ModhostError {
-  const grant = grantText(module, permission);
+/** Returns the error for a use of a permission that is not granted; `remedy`: what to grant. */
+export function denied(module: string, permission: Permission, remedy: readonly Permission[] = []): ModhostError {
+  const grant = grantText(module, ...(remedy.length === 0 ? [permission] : remedy));
   const act = permissionKinds[permission.kind].may(permission.item);
   return new ModhostError("PERMISSION_DENIED", { name: module, act, grant, ...permission });
 }

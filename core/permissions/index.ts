@@ -5,7 +5,7 @@ export { permissionChanges, settingChanges } from "./changes.ts";
 export { connectItem, type Destination } from "./hosts.ts";
 export { isEnforced, kindNames, optionsOfModules, permissionFields, permissionKinds } from "./kinds.ts";
 export { PermissionLedger, type PermissionUse } from "./ledger.ts";
-export { limitsOf, type ModuleLimits } from "./limits.ts";
+export { limitFields, limitsOf, type ModuleLimits } from "./limits.ts";
 export { DATA, isWithin, realPath } from "./paths.ts";
 export { type GuardedPath, grantedVariables, type Policy, type PolicyFacts, policyOf } from "./policy.ts";
 export { grantText, itemsOf, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";

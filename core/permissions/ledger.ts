@@ -1,4 +1,5 @@
 /** Counts how often modules use permissions, and how often they are refused. */
+import type { ModulePermissions } from "../types.ts";
 import type { Permission } from "./set.ts";
 
 /** The uses of one permission. */
@@ -19,6 +20,7 @@ const MAX_LENGTH = 256;
 
 export class PermissionLedger {
   readonly #modules = new Map<string, Map<string, PermissionUse>>();
+  readonly #declared = new Map<string, ModulePermissions>();
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {
@@ -39,6 +41,16 @@ export class PermissionLedger {
     if (isAllowed) use.used += 1;
     else use.denied += 1;
     return use.denied === 1 && !isAllowed;
+  }
+
+  /** Records what a module declares, which is shown although the module cannot be loaded. */
+  declare(module: string, permissions: ModulePermissions): void {
+    this.#declared.set(module, permissions);
+  }
+
+  /** Returns what a module declared when it was last evaluated outside of the server. */
+  declaredBy(module: string): ModulePermissions {
+    return this.#declared.get(module) ?? {};
   }
 
   /** Returns the uses by a module, in the order of the first ones. */

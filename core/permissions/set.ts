@@ -36,21 +36,30 @@ function textsOf(kind: PermissionKind, permissions: ModulePermissions): readonly
 export const wordsOf = ({ kind, item }: Permission): string => `may ${permissionKinds[kind].may(item)}`;
 
 /**
- * Returns what grants a permission in the configuration, in a form that YAML and scripts take:
+ * Returns what grants permissions in the configuration, in a form that YAML and scripts take:
  * `modules: { shop: { grant: { env: ["SHOP_KEY"] } } }`.
  */
-export function grantText(module: string, { kind, item }: Permission): string {
-  return `modules: { ${keyText(module)}: { grant: { ${kind}: ${valueText(kind, item)} } } }`;
+export function grantText(module: string, ...permissions: readonly Permission[]): string {
+  const kinds = kindNames.flatMap((kind) => {
+    const items = permissions.filter((each) => each.kind === kind).map(({ item }) => item);
+    return items.length === 0 ? [] : [`${kind}: ${valueText(kind, items)}`];
+  });
+  return `modules: { ${keyText(module)}: { grant: { ${kinds.join(", ")} } } }`;
 }
 
-function valueText(kind: PermissionKind, item: string): string {
+function valueText(kind: PermissionKind, items: readonly string[]): string {
   if (kind === "addons") return "true";
-  if (kind === "listen") return `[${item}]`;
-  if (kind !== "call") return JSON.stringify([item]);
-  const dot = item.indexOf(".");
-  const name = item.slice(dot + 1);
-  return `{ ${keyText(item.slice(0, dot))}: ${name === ANY ? "true" : JSON.stringify([name])} }`;
+  if (kind === "listen") return `[${items.join(", ")}]`;
+  if (kind !== "call") return listText(items);
+  const modules = Map.groupBy(items, (item) => item.slice(0, item.indexOf(".")));
+  const entries = [...modules].map(([module, functions]) => {
+    const names = functions.map((item) => item.slice(module.length + 1));
+    return `${keyText(module)}: ${names.includes(ANY) ? "true" : listText(names)}`;
+  });
+  return `{ ${entries.join(", ")} }`;
 }
+
+const listText = (texts: readonly string[]): string => `[${texts.map((text) => JSON.stringify(text)).join(", ")}]`;
 
 const keyText = (name: string): string => (/^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name));
 

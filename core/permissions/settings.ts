@@ -86,7 +86,7 @@ export function settingsProblems(modules: unknown): SettingsProblem[] {
     const path = `modules.${name}`;
     const bare = moduleName(name);
     if (bare !== name)
-      return [{ path, value: settings, allowed: `modules are named as modhost modules does: write ${bare}` }];
+      return [{ path, value: settings, allowed: `the name is the one that modhost modules lists: write ${bare}` }];
     return permissionProblems(settings?.grant, `${path}.grant`);
   });
 }

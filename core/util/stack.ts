@@ -68,7 +68,7 @@ export function hasOwnFrames(thrown: unknown): boolean {
 
 /**
  * Returns the stack of any thrown value, with its causes. Frames of the host, Koa and Node are
- * folded into one line, unless there are no others.
+ * folded into one line, unless there are no others. A refused permission has no frames then.
  */
 export function stackOf(thrown: unknown): string {
   const parts: string[] = [];
@@ -91,7 +91,12 @@ export function stackOf(thrown: unknown): string {
 function folded(error: Error): string {
   const lines = linesOf(error);
   const stack = lines.join("\n");
-  if (lines.every((line) => !isFrame(line) || isInner(line))) return stack;
+  if (lines.every((line) => !isFrame(line) || isInner(line))) {
+    // The message of a refusal says what to do. The host raised it, and its frames say nothing
+    // more.
+    const isRefusal = (error as NodeJS.ErrnoException).code === "PERMISSION_DENIED";
+    return isRefusal ? lines.filter((line) => !isFrame(line)).join("\n") : stack;
+  }
   const shown: string[] = [];
   let count = 0;
   for (const line of [...lines, ""]) {

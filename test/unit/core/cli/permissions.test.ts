@@ -46,16 +46,46 @@ describe("check", () => {
     );
   });
 
+  test("shows all missing grants of a module in one line, also of one that is not loaded without them", async () => {
+    const { code, stdout } = await check("modules: { shop: { grant: {} } }");
+    assert.equal(code, 1);
+    assert.match(stdout, /problem +shop: The module shop may not call catalog\.find: to allow it, add /);
+    assert.ok(
+      stdout.includes(
+        'to grant shop all of these that it declares, add modules: { shop: { grant: { env: ["SHOP_KEY"], call: { catalog: ["find"] } } } }',
+      ),
+      stdout,
+    );
+  });
+
+  test("names the key that somebody has added a second time, as the lines to add invite to", async () => {
+    const { code, stdout } = await check("modules: { shop: { grant: {} } }\nmodules: { shop: { audit: true } }");
+    assert.equal(code, 1);
+    assert.match(stdout, /line 4, column 1: .*: "modules" occurs twice in the map, so merge the two/);
+  });
+
+  test("warns of grants that name what does not exist", async () => {
+    const { stdout } = await check(
+      "modules: { shop: { grant: { call: { catalog: [find], nobody: true }, options: [http_ports, no_such] } } }",
+    );
+    assert.match(stdout, /modules\.shop\.grant: call names nobody, which is not loaded/);
+    assert.match(stdout, /modules\.shop\.grant: there is no option no_such/);
+    assert.doesNotMatch(stdout, /there is no option http_ports|names catalog/);
+  });
+
   test("warns of settings without effect", async () => {
     const { stdout } = await check(
-      "modules: { catalog: { grant: {}, audit: true }, shop: { audit: true, grant: { call: { catalog: [find] }, connect: ['api.example.org:443'], read: [/no/such] } }, nobody: { limits: { open_files: 100 } } }",
+      "modules: { catalog: { grant: {}, audit: true, namespaces: off }, shop: { audit: true, grant: { call: { catalog: [find] }, connect: ['api.example.org:443'], read: [/no/such] }, limits: { open_files: 100 }, namespaces: required }, nobody: { limits: { open_files: 100 } } }",
     );
     for (const wanted of [
       /modules\.nobody: the module nobody is not loaded/,
       /modules\.catalog\.grant has no effect: catalog runs trusted, and may do everything/,
       /modules\.catalog\.audit has no effect/,
+      /modules\.catalog\.namespaces has no effect/,
       /modules\.shop\.audit: nothing is refused to shop/,
-      /modules\.shop\.grant: read, connect restrict only a sandboxed module, and shop runs isolated/,
+      /modules\.shop\.grant\.read has no effect: shop runs isolated, and not sandboxed/,
+      /modules\.shop\.grant\.connect has no effect/,
+      /modules\.shop\.namespaces has no effect/,
       /modules\.shop\.grant: there is no \/no\/such/,
     ]) {
       assert.match(stdout, wanted);
@@ -96,6 +126,15 @@ describe("modules", () => {
         'shop | isolated | may see the environment variable SHOP_KEY | yes | no | 0 | 0 | add modules: { shop: { grant: { env: ["SHOP_KEY"] } } }',
         "shop | isolated | may call catalog.find | yes | yes | 0 | 0",
       ],
+    );
+  });
+
+  test("shows with an audit what to grant, which it is there to find out", async () => {
+    const audited = "modules: { shop: { audit: true, grant: { call: { catalog: [find] } } } }";
+    const { stdout } = await run(["modules", "--permissions", "--no-json"], audited);
+    assert.match(
+      stdout,
+      /SHOP_KEY .* no, not enforced .* add modules: \{ shop: \{ grant: \{ env: \["SHOP_KEY"\] \} \} \}/,
     );
   });
 

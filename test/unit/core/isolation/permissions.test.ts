@@ -88,10 +88,10 @@ describe("an isolated module", () => {
     // A thread has the rights of the server to everything else.
     const enforced = stateOf(running, "shop")?.permissions?.filter((each) => each.is_enforced);
     assert.deepEqual([...new Set(enforced?.map(({ kind }) => kind))], ["env", "call"]);
-    const warnings = logged(running, "warn").filter(({ msg }) => msg.startsWith("It was refused"));
+    const warnings = logged(running, "warn").filter(({ msg }) => msg.startsWith("Refused"));
     assert.deepEqual(
       warnings.map(({ msg }) => msg.split(";")[0]),
-      ["It was refused: may see the environment variable SHOP_OTHER", "It was refused: may call catalog.prices.list"],
+      ["Refused: it may not see the environment variable SHOP_OTHER", "Refused: it may not call catalog.prices.list"],
     );
   });
 
@@ -99,10 +99,17 @@ describe("an isolated module", () => {
     const { running } = await started(t, { grant: {} });
     const state = stateOf(running, "shop");
     assert.equal(state?.status, "failed");
-    assert.match(
-      state?.note ?? "",
-      /The module shop may not call every function of catalog: .* call: \{ catalog: true \}/,
-    );
+    assert.match(state?.note ?? "", /The module shop may not call catalog\.find: .* call: \{ catalog: \["find"\] \}/);
+  });
+
+  test("has its declared permissions in its state although it is not loaded", async (t) => {
+    const { running, permissions } = await started(t, { grant: {} });
+    assert.equal(stateOf(running, "shop")?.status, "failed");
+    assert.deepEqual(permissions(), {
+      SHOP_KEY: [true, false, 0, 0],
+      SHOP_OTHER: [true, false, 0, 0],
+      "catalog.find": [true, false, 0, 1],
+    });
   });
 
   test("is refused nothing with audit, which its state says", async (t) => {
@@ -206,7 +213,10 @@ describe("the task of a sandboxed module", () => {
     const options = { shop_word: { type: "string", describe: "Its own." } } as const;
     const task = taskOf("shop", { options, host: "*", reloading: false, depends: {} }, deps, { rights, authority });
     const read: string[] = [];
-    const channel = { notify: (_what: string, option: string) => read.push(option), call: () => undefined };
+    const channel = {
+      notify: (_what: string, ...words: string[]) => read.push(words.join(" ")),
+      call: () => undefined,
+    };
     const http = { isUsed: false };
     const environment = environmentFor(structuredClone(task), {
       name: "shop",
@@ -257,8 +267,12 @@ describe("the task of a sandboxed module", () => {
     const granted = await sandboxed(t, { grant: { write: ["data"] } });
     assert.equal(granted.module.data_path(), "/srv/data/module_data/shop");
     assert.equal(granted.module.get_option("data_path"), "/srv/data/module_data/shop");
-    const { module } = await sandboxed(t, {});
-    assert.throws(() => module.data_path(), refused("data_path", /grant: \{ write: \["data"\] \}/));
+    assert.deepEqual(granted.read, []);
+    const { module, read } = await sandboxed(t, {});
+    for (let times = 0; times < 2; times += 1) {
+      assert.throws(() => module.data_path(), refused("data_path", /grant: \{ write: \["data"\] \}/));
+    }
+    assert.deepEqual(read, ["write data"]);
   });
 
   test("refuses no option with audit, and reports the reads", async (t) => {
@@ -266,7 +280,7 @@ describe("the task of a sandboxed module", () => {
     assert.equal(module.get_option("other_key"), "theirs");
     assert.equal(module.get_option("other_key"), "theirs");
     assert.equal(module.data_path(), "/srv/data/module_data/shop");
-    assert.deepEqual(read, ["other_key"]);
+    assert.deepEqual(read, ["other_key", "write data"]);
   });
 
   test("says nothing about other modules but their names and states", async (t) => {
@@ -324,16 +338,20 @@ describe("the audit of what the kernel would refuse", () => {
       countReported(isolated, "read", join(folder, "shop/index.js"));
       countReported(isolated, "read", join(folder, "srv/x"));
       countReported(isolated, "read", "/etc/hosts");
+      countReported(isolated, "read", join(folder, "data/module_data/shop/orders.json"));
+      countReported(isolated, "write", join(folder, "data/module_data/shop/orders.json.new"));
       const states = permissionsOf({ source: locatePath(join(folder, "shop")), rights, permissions: {} }, ledger);
       return states.map(({ what, used, denied }) => [what, used, denied]);
     };
     assert.deepEqual(state(true), [
       [join(folder, "srv"), 1, 0],
       ["/etc/hosts", 0, 1],
+      ["data", 0, 2],
     ]);
     assert.deepEqual(state(false), [
       [join(folder, "srv"), undefined, undefined],
       ["/etc/hosts", undefined, 1],
+      ["data", undefined, 2],
     ]);
   });
 

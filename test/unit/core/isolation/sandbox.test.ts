@@ -103,12 +103,12 @@ describe("a sandboxed process", { skip }, () => {
     for (let times = 0; times < 2; times += 1) {
       assert.equal((await host.inject("/shop/passwd")).body, "ERR_ACCESS_DENIED");
     }
-    const refused = () => logged(host, "warn").filter(({ msg }) => msg.startsWith("It was refused: may read"));
+    const refused = () => logged(host, "warn").filter(({ msg }) => msg.startsWith("Refused: it may not read"));
     await eventually("it is logged", () => refused().length > 0);
     const grant = 'modules: { shop: { grant: { read: ["/etc/passwd"] } } }';
     assert.deepEqual(
       refused().map(({ msg }) => msg),
-      [`It was refused: may read /etc/passwd; ${grant} grants it`],
+      [`Refused: it may not read /etc/passwd; to allow it, add ${grant}`],
     );
     const permission = stateOf(host, "shop")?.permissions?.find(({ what }) => what === "/etc/passwd");
     assert.deepEqual([permission?.is_granted, permission?.grant], [false, grant]);

@@ -93,7 +93,7 @@ describe("a changed setting of a module", () => {
     );
     await assert.rejects(
       reconfigured({ ...common, modules: { mod_one: {} } }, [], files),
-      /modules are named as modhost modules does: write one/,
+      /the name is the one that modhost modules lists: write one/,
     );
     // A module that is not enabled is no misspelt one.
     await server.apply({ ...common, modules_enabled: ["http", "one"], modules: { two: { run: "isolated" } } });

@@ -69,7 +69,34 @@ describe("a use of a permission", () => {
       [["node.cat", 2, false]],
     );
     assert.equal(warned.length, 1);
-    assert.match(warned[0] ?? "", /^Without audit it would have been refused: may call node\.cat; modules: \{ shop/);
+    assert.match(
+      warned[0] ?? "",
+      /^Not refused because of audit: it may not call node\.cat; to allow it, add modules: \{ shop/,
+    );
+  });
+
+  test("is refused for a dependency with a grant of all its functions that the module declares", () => {
+    const { authority, states } = made({ call: { catalog: true } });
+    authority.depend("catalog", {});
+    assert.throws(() => authority.depend("node", { call: { node: ["cat", "pin.ls"], shop: ["x"] } }), {
+      ...refused,
+      message:
+        /may not call node\.cat: .* add modules: \{ shop: \{ grant: \{ call: \{ node: \["cat", "pin\.ls"\] \} \} \} \}/,
+    });
+    for (const declared of [{}, { call: { node: true } }] as const) {
+      assert.throws(
+        () => authority.depend("node", declared),
+        /may not call every function of node: .*\{ node: true \}/,
+      );
+    }
+    assert.deepEqual(
+      states().map(({ what, used, denied }) => [what, used, denied]),
+      [
+        ["catalog.*", 1, 0],
+        ["node.cat", 0, 1],
+        ["node.*", 0, 2],
+      ],
+    );
   });
 
   test("names the host and the port of a connection, with brackets around an address of IPv6", () => {

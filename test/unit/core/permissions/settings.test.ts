@@ -102,7 +102,7 @@ describe("the option modules", () => {
 
   test("takes the bare names of modules, because another name would match none", () => {
     for (const name of ["mod_shop", "./modules/mod_shop.ts", "@me/modhost-mod-shop", "shop.js"]) {
-      assert.match(problemsOf({ [name]: {} }), /modules are named as modhost modules does: write shop/);
+      assert.match(problemsOf({ [name]: {} }), /the name is the one that modhost modules lists: write shop/);
     }
   });
 

@@ -153,6 +153,22 @@ export default () => { listen(${granted}); listen(${other}); };`;
     assert.equal((await host.inject("/shop/run")).body, "a key");
     await host.assertUsed({ env: ["SHOP_KEY"] });
   });
+
+  test("is refused ports and its data folder, and the test can tell", async (t) => {
+    const listener = `import { createServer } from "node:http";
+export const depends = ["http"];
+export default (module) => {
+  const tried = () => new Promise((resolve) => createServer().once("error", ({ code }) => resolve(code)).listen(23999));
+  module.provides("http", { route: { "GET /port": tried, "GET /data": () => module.data_path() } });
+};`;
+    const cwd = await folderOf(t, { "mod_listener.js": listener });
+    await using host = await createTestHost({ cwd, modules: ["./mod_listener.js"], run: "sandboxed" });
+    assert.equal((await host.inject("/listener/port")).body, "PERMISSION_DENIED");
+    await host.assertDenied({ listen: [23999] });
+    await assert.rejects(host.assertUsed({ listen: [23999] }, { within: 0 }), /did not listen on port 23999/);
+    assert.equal((await host.inject("/listener/data")).status, 500);
+    await host.assertDenied({ write: ["data"] });
+  });
 });
 
 for (const run of ["isolated", "sandboxed"] as const) {

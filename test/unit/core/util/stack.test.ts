@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ModhostError } from "#core/util/errors.ts";
 import { hasOwnFrames, linesOf, stackOf } from "#core/util/stack.ts";
 import { startHost } from "#test/support/host.ts";
 
@@ -41,6 +42,13 @@ test("a stack of the host alone stays complete, and every thrown value has a sta
   const circle = new Error("circle");
   circle.cause = circle;
   assert.match(stackOf(circle), /^Error: circle\n/);
+});
+
+test("a permission that was refused has its message without the frames of the host", () => {
+  const refusal = new ModhostError("PERMISSION_DENIED", { name: "shop", act: "x", grant: "y" });
+  const file = import.meta.dirname.replace(/test.unit.core.util$/, "core/http/x.ts");
+  refusal.stack = `ModhostError: ${refusal.message}\n    at run (${file}:1:1)`;
+  assert.equal(stackOf(refusal), `ModhostError: ${refusal.message}`);
 });
 
 test("a long message and a long chain of causes are cut, and the frames stay", () => {
