@@ -411,10 +411,14 @@ class RelayedSocket extends Socket {
   override _read(): void {}
 
   override _write(chunk: Buffer | string, encoding: BufferEncoding, done: Done): void {
-    this._writev([{ chunk, encoding }], done);
+    this.#send([{ chunk, encoding }], done);
   }
 
   override _writev(chunks: Written[], done: Done): void {
+    this.#send(chunks, done);
+  }
+
+  #send(chunks: Written[], done: Done): void {
     if (this.timeout) this.setTimeout(this.timeout);
     if (this.request === undefined) done(new Error("No request is open on this connection"));
     else this.request.write(chunks, done);
