@@ -6,6 +6,7 @@ import { StringDecoder } from "node:string_decoder";
 import type { LogLevel, ModuleLog } from "../types.ts";
 import { MAX_TEXT } from "../util/clipped.ts";
 import { Bucket } from "../util/rate_limit.ts";
+import { printable } from "../util/text.ts";
 
 /** Maximum number of characters of last words. */
 const MAX_WORDS = 500;
@@ -49,7 +50,7 @@ export class SandboxOutput {
 
   #write(level: LogLevel, line: string): void {
     if (heapUsedUp.test(line)) this.lastWords = "out of memory: its heap reached isolated_heap";
-    if (notStarted.test(line)) this.lastWords = line.slice(0, MAX_WORDS);
+    if (notStarted.test(line)) this.lastWords = printable(line.slice(0, MAX_WORDS));
     if (this.#lines.take(performance.now()) > 0) {
       if (this.#left === 0) this.#log.warn("prints so much that most of it is left out from now on");
       this.#left += 1;

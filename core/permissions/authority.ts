@@ -1,6 +1,7 @@
 /** Decides what one module may do, and counts it. */
 import type { ModulePermissions } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
+import { printable } from "../util/text.ts";
 import { connectItem, type Destination } from "./hosts.ts";
 import { permissionKinds } from "./kinds.ts";
 import type { PermissionLedger } from "./ledger.ts";
@@ -97,6 +98,6 @@ export class Authority {
 /** Returns the error for a use of a permission that is not granted. */
 export function denied(module: string, permission: Permission): ModhostError {
   const grant = grantText(module, permission);
-  const act = permissionKinds[permission.kind].may(permission.item);
+  const act = printable(permissionKinds[permission.kind].may(permission.item));
   return new ModhostError("PERMISSION_DENIED", { name: module, act, grant, ...permission });
 }

@@ -1,5 +1,6 @@
 /** Splits a declaration or a grant into single permissions, and compares them. */
 import type { ModulePermissions, PermissionKind } from "../types.ts";
+import { printable } from "../util/text.ts";
 import { connectItem, parseHostPort } from "./hosts.ts";
 import { ANY, kindNames, permissionKinds } from "./kinds.ts";
 import { absolutePath, isWithin, realPath } from "./paths.ts";
@@ -32,15 +33,18 @@ function textsOf(kind: PermissionKind, permissions: ModulePermissions): readonly
   );
 }
 
-/** Returns the permission in words: "may connect to api.example.org:443". */
-export const wordsOf = ({ kind, item }: Permission): string => `may ${permissionKinds[kind].may(item)}`;
+/**
+ * Returns the permission in words: "may connect to api.example.org:443". The module may have chosen
+ * the item, so that it cannot be printed as it is.
+ */
+export const wordsOf = ({ kind, item }: Permission): string => printable(`may ${permissionKinds[kind].may(item)}`);
 
 /**
  * Returns what grants a permission in the configuration, in a form that YAML and scripts take:
  * `modules: { shop: { grant: { env: ["SHOP_KEY"] } } }`.
  */
 export function grantText(module: string, { kind, item }: Permission): string {
-  return `modules: { ${keyText(module)}: { grant: { ${kind}: ${valueText(kind, item)} } } }`;
+  return printable(`modules: { ${keyText(module)}: { grant: { ${kind}: ${valueText(kind, item)} } } }`);
 }
 
 function valueText(kind: PermissionKind, item: string): string {
