@@ -34,10 +34,27 @@ import {
   readPath,
   readValues,
 } from "./received.ts";
-import { appFault, eventRemedy, hookRemedy, loadedFault, mayAnnounce, mayHook, optionsFault } from "./rules.ts";
+import {
+  appFault,
+  eventRemedy,
+  hookRemedy,
+  type KnownNames,
+  loadedFault,
+  mayAnnounce,
+  mayHook,
+  optionsFault,
+} from "./rules.ts";
 import type { ModuleRunner } from "./runner.ts";
 import { type RunnerKind, refusalIn } from "./runner_kind.ts";
-import { countReported, countVariables, heapOf, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
+import {
+  countReported,
+  countVariables,
+  heapOf,
+  type IsolatedRights,
+  type IsolationDeps,
+  othersOf,
+  taskOf,
+} from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./task.ts";
@@ -72,7 +89,7 @@ export async function isolatedCode(
   const described = create();
   const code = await described
     .describe()
-    .then((found) => admitted(source, found, isolated))
+    .then((found) => admitted(source, found, isolated, othersOf(name, deps)))
     .catch(async (error: unknown) => {
       await described.end();
       throw error;
@@ -109,7 +126,12 @@ function authorityOf(module: string, { ledger, context }: IsolationDeps, rights:
  * Checks the declarations of a module against its rights before the host acts on them.
  * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, PERMISSION_DENIED
  */
-function admitted(source: ModuleSource, described: Described, { rights, authority }: IsolatedRights): Described {
+function admitted(
+  source: ModuleSource,
+  described: Described,
+  { rights, authority }: IsolatedRights,
+  others: readonly string[],
+): Described {
   const { name } = source;
   const { grant } = rights.settings;
   const exported = Object.keys(described.permissions).length === 0 ? undefined : described.permissions;
@@ -120,7 +142,8 @@ function admitted(source: ModuleSource, described: Described, { rights, authorit
     if (module !== "http" && !isNamed) authority.use({ kind: "call", item: `${module}.*` });
   }
   const kind = kindOf(rights);
-  const fault = kind === "sandbox" ? optionsFault(name, described.options, grant?.options ?? []) : undefined;
+  const granted = grant?.options ?? [];
+  const fault = kind === "sandbox" ? optionsFault(name, described.options, granted, others) : undefined;
   if (fault !== undefined) throw failure(source, "being imported", refusalIn(kind)(...fault));
   return { ...described, permissions };
 }
@@ -192,9 +215,7 @@ class Isolated {
     const own = { options: this.#code.options, host, reloading, depends };
     const task = taskOf(source.name, own, this.#deps, this.#isolated);
     const loaded = readLoaded(await channel.call("load", task), "what it provides");
-    const fault = this.#isForeign
-      ? loadedFault(source.name, loaded, { depends: this.#code.depends, placed: this.#placed() })
-      : undefined;
+    const fault = this.#isForeign ? loadedFault(source.name, loaded, this.#code.depends, this.#names()) : undefined;
     if (fault !== undefined) throw refusalIn(kind)(...fault);
     if (loaded.global && module.host !== "*") module.set_global();
     if (loaded.serves) {
@@ -220,11 +241,15 @@ class Isolated {
     return mirrorOf(loaded.exports, (path, values) => channel.call("call", path, values));
   }
 
-  /** Returns the names of apps whose paths the operator has set. */
-  #placed(): ReadonlySet<string> {
+  #names(): KnownNames {
     const { config } = this.#deps.context;
     const tables = [undefined, ...config.hosts()].map((host) => config.value("http_paths", host));
-    return new Set(tables.flatMap((paths) => Object.keys(paths ?? {})));
+    const placed = new Set(tables.flatMap((paths) => Object.keys(paths ?? {})));
+    return { others: this.#others, placed };
+  }
+
+  get #others(): readonly string[] {
+    return othersOf(this.#runner.source.name, this.#deps);
   }
 
   #depend(name: string): void {
@@ -249,7 +274,7 @@ class Isolated {
     try {
       const app = readApp(received, "an app");
       const refuse = refusalIn(this.#runner.kind);
-      const fault = this.#isForeign ? appFault(this.#runner.source.name, app, this.#placed()) : undefined;
+      const fault = this.#isForeign ? appFault(this.#runner.source.name, app, this.#names()) : undefined;
       if (fault !== undefined) throw refuse(...fault);
       if (app.host !== this.#module.host) {
         const what = `provide an app of the host ${app.host} after it is loaded`;
@@ -287,7 +312,7 @@ class Isolated {
       audited: (what, item) =>
         countReported(this.#isolated, readKind(what, "a kind of permissions"), readItem(item, "a permission")),
       depend: (name, path, values) =>
-        this.#call(String(name), readPath(path, "a path"), readValues(values, "the values")),
+        this.#call(eventName(name, "the name of a module"), readPath(path, "a path"), readValues(values, "the values")),
     };
     const checked = Object.entries(handlers).map(([name, handler]) => [
       name,
@@ -306,7 +331,7 @@ class Isolated {
   #announce(event: string, data: unknown, to: unknown): void {
     const { name } = this.#runner.source;
     const host = to === undefined ? undefined : eventName(to, "the host of an event");
-    if (this.#isForeign && !mayAnnounce(name, event)) {
+    if (this.#isForeign && !mayAnnounce(name, event, this.#others)) {
       void this.#runner.end(`it announced the event ${event}, which is not its own: ${eventRemedy(name)}`);
     } else this.#module.announce_event(event, data, host);
   }
@@ -327,7 +352,7 @@ class Isolated {
   #listen(event: string): void {
     const { channel, kind, source } = this.#runner;
     if (this.#events.has(event) || this.#events.size >= MAX_ITEMS) return;
-    if (this.#isForeign && !mayHook(source.name, this.#code.depends, event)) {
+    if (this.#isForeign && !mayHook(source.name, this.#code.depends, event, this.#others)) {
       void this.#runner.end(`it hooked ${event}: ${hookRemedy(source.name)}`);
       return;
     }

@@ -3,6 +3,7 @@
  */
 import { isOwnVariable } from "../config/index.ts";
 import type { InstanceOwner } from "../module/code.ts";
+import { moduleName } from "../module/locate.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import type { ModuleRights } from "../module/rights.ts";
 import {
@@ -105,18 +106,20 @@ interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {
 export function taskOf(
   name: string,
   { options, ...own }: OwnTask,
-  { context, hostsOf }: IsolationDeps,
+  deps: IsolationDeps,
   isolated: IsolatedRights,
 ): WorkerTask {
+  const { context, hostsOf } = deps;
   const { config, loadTimeout, serves } = context;
   const all = config.declarations();
   const isRestricted = isolated.rights.run === "sandboxed";
+  const others = isRestricted ? othersOf(name, deps) : [];
   const isHanded = (option: string) => {
     if (wholeServer.has(option)) return false;
     if (Object.hasOwn(options, option) || isGranted(isolated, option)) return true;
     const declared = all.get(option);
     // Undeclared options may be secrets of modules that are not loaded.
-    if (declared === undefined) return isNamedFor(name, option);
+    if (declared === undefined) return isNamedFor(name, option, "_", others);
     return isRestricted ? isNeeded(option) : isPublic(declared);
   };
   const declarations: Record<string, Record<string, object>> = {};
@@ -156,6 +159,13 @@ function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): W
     hasData: isolated.authority.allows({ kind: "write", item: "data" }),
     isAudited: settings.audit,
   };
+}
+
+/** Returns the names of the other modules: those that are configured, and those that are loaded. */
+export function othersOf(module: string, { context: { config, states } }: IsolationDeps): string[] {
+  const enabled = [undefined, ...config.hosts()].flatMap((host) => config.value("modules_enabled", host) ?? []);
+  const names = [...(enabled as string[]).map(moduleName), ...states().map(({ name }) => name)];
+  return [...new Set(names)].filter((name) => name !== module);
 }
 
 /** Leaves out what a module could learn about others: their files, notes and permissions. */
