@@ -2,7 +2,7 @@
 
 export { Authority, denied } from "./authority.ts";
 export { permissionChanges, type SettingChange, settingChanges } from "./changes.ts";
-export { connectItem, type Destination } from "./hosts.ts";
+export { connectItem, type Destination, hostToDial } from "./hosts.ts";
 export { isEnforced, type KindEntry, kindNames, permissionFields, permissionKinds } from "./kinds.ts";
 export { PermissionLedger, type PermissionUse } from "./ledger.ts";
 export { limitFields, type ModuleLimits } from "./limits.ts";

@@ -4,6 +4,7 @@
  */
 import { lookup as systemLookup } from "node:dns";
 import { connect, isIP, type LookupFunction, type Socket } from "node:net";
+import { hostToDial } from "../../permissions/index.ts";
 import { joinConnections } from "../../relay/tunnel.ts";
 import { isPublicAddress } from "../../util/public_address.ts";
 
@@ -12,9 +13,7 @@ const DIAL_SECONDS = 30;
 
 /** Decides what a module may connect to. */
 export interface NetworkGrant {
-  /**
-   * Whether the name or address, exactly as the module gives it, may be connected to at the port.
-   */
+  /** Whether the name or address may be connected to at the port. */
   allows(host: string, port: number): boolean;
   /** Returns the error for a connection that is not granted. */
   refusal(host: string, port: number): Error;
@@ -85,9 +84,10 @@ export class Broker {
     if (!Number.isInteger(port) || (port as number) < 1 || (port as number) > 65_535)
       throw new TypeError("A port is a number from 1 to 65535");
     this.#dials += 1;
-    // A trailing dot names the same host.
-    const name = host.toLowerCase().replace(/\.$/, "");
-    if (!this.#options.grant.allows(name, port as number)) throw this.#options.grant.refusal(name, port as number);
+    const { grant } = this.#options;
+    const name = hostToDial(host);
+    if (name === undefined) throw grant.refusal(host.toLowerCase(), port as number);
+    if (!grant.allows(name, port as number)) throw grant.refusal(name, port as number);
     if (this.#isFull) {
       const message = `The module has ${this.#options.max} connections, which is its limit`;
       throw Object.assign(new Error(message), { code: "EMFILE" });

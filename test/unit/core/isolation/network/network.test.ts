@@ -400,6 +400,24 @@ test("connections have a limit", async () => {
   small.close();
 });
 
+test("a name is resolved in the form in which it was checked", async () => {
+  const resolved: string[] = [];
+  const strict = new Broker({
+    grant: { allows: (host) => host === "api.example", refusal: (host) => new Error(`refused ${host}`) },
+    open: () => connect({ path: join(folder, "dials") }),
+    max: 1,
+    lookup: ((name: string, _options: object, callback: (error: Error) => void) => {
+      resolved.push(name);
+      callback(new Error("not found"));
+    }) as unknown as LookupFunction,
+  });
+  for (const name of ["api.example/.evil.test", "api.example#.evil.test", "%61pi.example", "API.example."])
+    await assert.rejects(strict.dial(name, 443), /not found/, name);
+  assert.deepEqual(resolved, Array.from({ length: 4 }, () => "api.example"));
+  for (const name of ["user@api.example", "[::1]", "0x7f.1", "127.1", "api .example"])
+    await assert.rejects(strict.dial(name, 443), /refused/, name);
+});
+
 test("a dial that is malformed is refused", async () => {
   for (const [host, port] of [
     ["", 80],
