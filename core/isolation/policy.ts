@@ -32,9 +32,11 @@ export interface MadePolicy {
   readonly barrier: Barrier | undefined;
 }
 
+const ownPaths = () => ownParts.map((part) => join(packageFolder(), part));
+
 /** Returns the files and folders that a module may read, including those of this package. */
 export function readablePaths({ policy }: ModuleRights): string[] {
-  return [...(policy?.read ?? []), ...ownParts.map((part) => join(packageFolder(), part))];
+  return [...(policy?.read ?? []), ...ownPaths()];
 }
 
 /**
@@ -42,7 +44,7 @@ export function readablePaths({ policy }: ModuleRights): string[] {
  * its data folder if that is granted. Both belong to the user of the process.
  */
 export function makePolicy({ source, program, folder }: PolicyFiles, rights: ModuleRights): MadePolicy {
-  const { write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
+  const { read = [], write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
   const { limits } = rights.settings;
   const temporary = join(folder, "tmp");
   mkdirSync(temporary, { mode: 0o700 });
@@ -63,9 +65,9 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     for (const each of [temporary, ...folders]) chownSync(each, id, id);
   }
   const policy: SandboxPolicy = {
-    read: existing(readablePaths(rights)),
-    write: [temporary, ...existing(write)],
-    run: existing(run),
+    read: [...unmoved(read), ...existing(ownPaths())],
+    write: [temporary, ...unmoved(write)],
+    run: unmoved(run),
     addons,
     // Without HOME the system would look for a user who may not exist.
     env: { HOME: temporary, ...env, TMPDIR: temporary },
@@ -102,6 +104,10 @@ function barrierAbove(path: string): string | undefined {
   if ((statSync(folder).mode & OTHERS_PASS) === 0) return folder;
   return folder === dirname(folder) ? undefined : barrierAbove(folder);
 }
+
+/** Returns the existing ones of granted paths, unless a link has come into their way since the check. */
+const unmoved = (paths: readonly string[]): string[] =>
+  paths.filter((path) => existsSync(path) && realpathSync(path) === path);
 
 const existing = (paths: readonly string[]): string[] => [
   ...new Set(paths.filter((path) => existsSync(path)).map((path) => realpathSync(path))),

@@ -142,6 +142,18 @@ describe("a grant is refused", () => {
     refused(() => policy({ read: ["./self"] }), "grant.read", /facts about all processes/);
   });
 
+  test("if a link in the module's own folder leads out of it, also to what does not exist yet", async (t) => {
+    const { folder, policy } = await server(t);
+    await symlink(join(folder, "srv"), join(folder, "modules/mod_shop/state"));
+    await symlink("../../later", join(folder, "modules/mod_shop/new"));
+    const link = (path: string) => new RegExp(`it is a link to ${join(folder, path)}: write that path if this is meant`);
+    refused(() => policy({ write: ["./state"] }), "grant.write", link("srv"));
+    refused(() => policy({ read: ["./state/pictures"] }), "grant.read", link("srv/pictures"));
+    refused(() => policy({ run: ["./state/tool"] }), "grant.run", link("srv/tool"));
+    refused(() => policy({ write: [join(folder, "modules/mod_shop/new")] }), "grant.write", link("later"));
+    assert.deepEqual(policy({ write: ["../../srv"] })?.write, [join(folder, "srv")]);
+  });
+
   test("if code would be writable: of the module, of others, of the server, or a command", async (t) => {
     const { folder, policy } = await server(t);
     const cases: readonly [path: string, reason: RegExp][] = [
