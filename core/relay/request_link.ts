@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { connect } from "node:net";
-import { headerOf, isFieldValue, isToken } from "../util/header_fields.ts";
+import { isFieldValue, isToken } from "../util/header_fields.ts";
 import { asHost } from "../util/usage.ts";
 import { RelayFault } from "./fault.ts";
 import { FrameFault } from "./frames.ts";
@@ -25,6 +25,8 @@ import {
 
 /** The lowest status of a final response (RFC 9110, 15). */
 const MIN_STATUS = 200;
+
+const LENGTH = "content-length";
 
 const statusLine = /^HTTP\/1\.1 (\d{3}) ([^\r\n]*)$/;
 
@@ -274,18 +276,25 @@ export class LinkedCall {
       this.#settle.reject(new RelayFault("bad_answer", "the head of its response is invalid"));
       return;
     }
-    const length = Number(headerOf(head.rawHeaders, "content-length") ?? Number.NaN);
-    const { statusCode } = head;
+    const { statusCode, length } = head;
     if (isLast && length === body.length && this.#mayHaveBody(statusCode)) {
       this.#settle.resolve({ ...head, body });
       return;
     }
     const message = this.#messageOf(head);
     this.#incoming = message;
-    if (Number.isSafeInteger(length) && !isLast) this.#left = length;
+    if (length !== undefined) this.#left = length;
     if (body.length > 0) this.data(body);
-    if (isLast) message.finish([]);
+    if (isLast) this.#complete(message, []);
     this.#settle.resolve({ ...head, body: message });
+  }
+
+  /** The whole response has arrived. */
+  #complete(incoming: RelayedMessage, trailers: string[]): void {
+    if (incoming.complete || incoming.destroyed) return;
+    if (Number.isFinite(this.#left) && this.#mayHaveBody(Number(incoming.statusCode)))
+      incoming.destroy(new RelayFault("lost", "its body is shorter than it has announced"));
+    else incoming.finish(trailers);
   }
 
   #mayHaveBody(status: number): boolean {
@@ -313,10 +322,7 @@ export class LinkedCall {
     const fields = splitLines(trailers);
     if (!areFields(fields)) throw new FrameFault("its trailers are malformed");
     const isLast = this.#responded();
-    if (incoming === undefined || incoming.complete || incoming.destroyed) return isLast;
-    if (Number.isFinite(this.#left) && this.#mayHaveBody(Number(incoming.statusCode)))
-      incoming.destroy(new RelayFault("lost", "its body is shorter than it has announced"));
-    else incoming.finish(fields);
+    if (incoming !== undefined) this.#complete(incoming, fields);
     return isLast;
   }
 
@@ -368,7 +374,12 @@ export class LinkedCall {
   }
 }
 
-type ResponseHead = Omit<LinkedResponse, "body">;
+interface ResponseHead extends Omit<LinkedResponse, "body"> {
+  /** The value of Content-Length; undefined without that field. */
+  readonly length: number | undefined;
+}
+
+const announcedLength = /^\d{1,15}$/;
 
 /** Reads the head of a response as Node.js writes it; undefined if a part of it is invalid. */
 function readHead(text: string): ResponseHead | undefined {
@@ -376,11 +387,20 @@ function readHead(text: string): ResponseHead | undefined {
   const [, status, statusMessage = ""] = statusLine.exec(first) ?? [];
   if (status === undefined) return undefined;
   const rawHeaders: string[] = [];
+  const lengths: string[] = [];
   for (const line of lines) {
     const colon = line.indexOf(":");
-    rawHeaders.push(line.slice(0, Math.max(0, colon)), line.slice(colon + 1).trim());
+    const name = line.slice(0, Math.max(0, colon));
+    const value = line.slice(colon + 1).trim();
+    rawHeaders.push(name, value);
+    if (name.length === LENGTH.length && name.toLowerCase() === LENGTH) lengths.push(value);
   }
-  return areFields(rawHeaders) ? { statusCode: Number(status), statusMessage, rawHeaders } : undefined;
+  // Programs in front of this server must not take the end of the body for another place.
+  if (lengths.length > 1 || lengths.some((value) => !announcedLength.test(value))) return undefined;
+  const [length] = lengths;
+  return areFields(rawHeaders)
+    ? { statusCode: Number(status), statusMessage, rawHeaders, length: length === undefined ? undefined : Number(length) }
+    : undefined;
 }
 
 function areFields(fields: readonly string[]): boolean {

@@ -305,6 +305,7 @@ const heads = [
     "HTTP/1.1 000 X",
     "HTTP/2 200 OK",
   ],
+  ...["+5", "0x5", "-1", "5, 5", "5\r\nContent-Length: 6", ""].map((length) => `${ok}\r\nContent-Length: ${length}`),
   ...["X Y: 1", ": 1", "X", "X: a\rb", "X: a\nb", "X: a\0b", " X: 1", "X\n: 1"].map((line) => `${ok}\r\n${line}`),
 ];
 
@@ -361,12 +362,16 @@ describe("a worker that sends", () => {
     const frames = [frameOf(response, 0, false, `${ok}\r\nContent-Length: 5`, "he"), frameOf(end, 0, true)];
     const { link } = await attack(t, frames);
     await assert.rejects(link.send(get()).response.then(textOf));
+    const whole = await attack(t, [frameOf(response, 0, true, `${ok}\r\nContent-Length: 5`, "he")]);
+    await assert.rejects(whole.link.send(get()).response.then(textOf));
   });
 
   test("more than Content-Length announces does not lengthen the body", async (t) => {
     const frames = [frameOf(response, 0, false, `${ok}\r\nContent-Length: 2`, "hello"), frameOf(end, 0, true)];
     const { link } = await attack(t, frames);
     assert.equal(await textOf(await link.send(get()).response), "he");
+    const whole = await attack(t, [frameOf(response, 0, true, `${ok}\r\nContent-Length: 2`, "hello")]);
+    assert.equal(await textOf(await whole.link.send(get()).response), "he");
   });
 
   test("an abort fails that request alone", async (t) => {
