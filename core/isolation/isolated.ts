@@ -38,11 +38,11 @@ import {
   appFault,
   eventRemedy,
   hookRemedy,
-  type KnownNames,
   loadedFault,
   mayAnnounce,
   mayHook,
   optionsFault,
+  type RuledNames,
 } from "./rules.ts";
 import type { ModuleRunner } from "./runner.ts";
 import { type RunnerKind, refusalIn } from "./runner_kind.ts";
@@ -241,7 +241,7 @@ class Isolated {
     return mirrorOf(loaded.exports, (path, values) => channel.call("call", path, values));
   }
 
-  #names(): KnownNames {
+  #names(): RuledNames {
     const { config } = this.#deps.context;
     const tables = [undefined, ...config.hosts()].map((host) => config.value("http_paths", host));
     const placed = new Set(tables.flatMap((paths) => Object.keys(paths ?? {})));

@@ -105,7 +105,10 @@ function barrierAbove(path: string): string | undefined {
   return folder === dirname(folder) ? undefined : barrierAbove(folder);
 }
 
-/** Returns the existing ones of granted paths, unless a link has come into their way since the check. */
+/**
+ * Returns the existing ones of granted paths, unless a link has come into their way since the
+ * check.
+ */
 const unmoved = (paths: readonly string[]): string[] =>
   paths.filter((path) => existsSync(path) && realpathSync(path) === path);
 

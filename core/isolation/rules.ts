@@ -102,7 +102,7 @@ export function optionsFault(
 const appNamePattern = /^[\w.~-]+$/;
 
 /** The names that the rules for what a module provides depend on. */
-export interface KnownNames {
+export interface RuledNames {
   /** The other modules. */
   readonly others: readonly string[];
   /** Apps whose paths the operator has set. */
@@ -113,7 +113,7 @@ export interface KnownNames {
 export function appFault(
   module: string,
   { settings }: ProvidedApp,
-  { others, placed }: KnownNames,
+  { others, placed }: RuledNames,
 ): RuleFault | undefined {
   const { name = appName(module), default_path = `/${name}`, priority = 0 } = settings;
   if (!appNamePattern.test(name) || !(isNamedFor(module, name, "_-", others) || placed.has(name)))
@@ -133,7 +133,7 @@ export function loadedFault(
   module: string,
   { apps, scopes, events }: Pick<Loaded, "apps" | "scopes" | "events">,
   depends: readonly string[],
-  names: KnownNames,
+  names: RuledNames,
 ): RuleFault | undefined {
   const { others } = names;
   const scope = scopes.find(({ kind }) => !isNamedFor(module, kind, "_-", others));

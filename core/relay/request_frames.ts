@@ -64,6 +64,14 @@ const SLAB_BYTES = 64 * 1024;
 const MAX_COPIED_BYTES = 8 * 1024;
 const MAX_KIND = Math.max(...Object.values(frameKinds));
 
+/**
+ * A worker can send a body byte by byte. A frame costs time whatever its size, so that small ones
+ * are limited: to this number in a pause, which is 25,600 a second.
+ */
+const MAX_SMALL_FRAMES = 256;
+const SMALL_BYTES = 256;
+const PAUSE_MS = 10;
+
 const nothing = Buffer.alloc(0);
 
 export interface FrameReceiver {
@@ -78,6 +86,8 @@ export interface FrameReceiver {
 export interface FrameLimits {
   /** Maximum length of a frame that is not `data`. Default: what a frame can have. */
   readonly maxBytes?: number;
+  /** Whether small frames wait when there are so many that they would keep this thread busy. */
+  readonly isPaced?: boolean;
 }
 
 /** One end of a connection that carries frames. */
@@ -103,8 +113,18 @@ export class FrameSocket {
   #dataId = 0;
   #dataLeft = 0;
   #fault: FrameFault | undefined;
+  readonly #isPaced: boolean;
+  /** Number of small frames since the last pause, or in as much time, and when it began. */
+  #smallFrames = 0;
+  #countedSince = 0;
+  #isPaused = false;
 
-  constructor(socket: Socket, receiver: FrameReceiver, { maxBytes = MAX_FRAME_BYTES }: FrameLimits = {}) {
+  constructor(
+    socket: Socket,
+    receiver: FrameReceiver,
+    { maxBytes = MAX_FRAME_BYTES, isPaced = false }: FrameLimits = {},
+  ) {
+    this.#isPaced = isPaced;
     this.#socket = socket;
     this.#receiver = receiver;
     this.#maxBytes = maxBytes;
@@ -153,8 +173,12 @@ export class FrameSocket {
     this.#schedule();
     this.#chunks.push(chunk);
     this.#available += chunk.length;
+    this.#handle();
+  }
+
+  #handle(): void {
     try {
-      while (this.#fault === undefined && this.#available >= this.#needed) this.#parse();
+      while (this.#fault === undefined && !this.#isPaused && this.#available >= this.#needed) this.#parse();
     } catch (error) {
       if (!(error instanceof FrameFault)) throw error;
       this.#fault = error;
@@ -197,17 +221,38 @@ export class FrameSocket {
     this.#from = this.#to = 0;
   }
 
+  /** Counts a frame whose kind can occur any number of times in a request. */
+  #count(size: number): void {
+    if (!this.#isPaced || size > SMALL_BYTES) return;
+    this.#smallFrames += 1;
+    if (this.#smallFrames < MAX_SMALL_FRAMES) return;
+    const now = performance.now();
+    const isFast = now - this.#countedSince < PAUSE_MS;
+    this.#countedSince = now;
+    this.#smallFrames = 0;
+    if (!isFast) return;
+    this.#isPaused = true;
+    this.#socket.pause();
+    setTimeout(() => {
+      this.#isPaused = false;
+      this.#countedSince = performance.now();
+      this.#socket.resume();
+      this.#handle();
+    }, PAUSE_MS).unref();
+  }
+
   /** Handles one frame, or the next piece of one. */
   #parse(): void {
     const bytes = this.#joined();
     let at = 0;
-    while (this.#fault === undefined) {
+    while (this.#fault === undefined && !this.#isPaused) {
       if (this.#dataLeft > 0) {
         if (at === bytes.length) break;
         const piece = bytes.subarray(at, at + this.#dataLeft);
         at += piece.length;
         this.#dataLeft -= piece.length;
         this.#guard(() => this.#receiver.data(this.#dataId, piece));
+        this.#count(piece.length);
         continue;
       }
       if (bytes.length - at < PREFIX_BYTES) break;
@@ -238,6 +283,7 @@ export class FrameSocket {
       };
       at = from + size;
       this.#guard(() => this.#receiver.frame(frame));
+      if (kind === frameKinds.credit) this.#count(size);
     }
     this.#keep(bytes, at);
   }

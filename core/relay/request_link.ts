@@ -30,6 +30,9 @@ const LENGTH = "content-length";
 
 const statusLine = /^HTTP\/1\.1 (\d{3}) ([^\r\n]*)$/;
 
+/** Bytes of a body that are sent at least, unless it has fewer. */
+const LEAST_BYTES = 16 * 1024;
+
 export interface LinkedRequest {
   /** The lines of the head, as `ServedRequests` reads them. */
   readonly head: readonly string[];
@@ -92,7 +95,7 @@ class LinkConnection {
     socket.once("connect", () => {
       this.#isOpen = true;
     });
-    const limits = { maxBytes: MAX_HEAD_BYTES + WHOLE_BYTES };
+    const limits = { maxBytes: MAX_HEAD_BYTES + WHOLE_BYTES, isPaced: true };
     this.#frames = asHost(() => new FrameSocket(socket, this, limits));
     this.#frames.send(frameKinds.hello, 0, true, token);
   }
@@ -350,7 +353,8 @@ export class LinkedCall {
     try {
       for await (const piece of body) {
         for (let at = 0; at < piece.length; ) {
-          while (this.#credit === 0 && !this.#isSent) {
+          // A worker that asks for single bytes gets larger pieces.
+          while (this.#credit < Math.min(piece.length - at, LEAST_BYTES) && !this.#isSent) {
             await new Promise<void>((resolve) => {
               this.#credited = resolve;
             });
@@ -399,7 +403,12 @@ function readHead(text: string): ResponseHead | undefined {
   if (lengths.length > 1 || lengths.some((value) => !announcedLength.test(value))) return undefined;
   const [length] = lengths;
   return areFields(rawHeaders)
-    ? { statusCode: Number(status), statusMessage, rawHeaders, length: length === undefined ? undefined : Number(length) }
+    ? {
+        statusCode: Number(status),
+        statusMessage,
+        rawHeaders,
+        length: length === undefined ? undefined : Number(length),
+      }
     : undefined;
 }
 

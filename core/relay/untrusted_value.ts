@@ -98,6 +98,6 @@ function addParts(
   }
   const parts = Object.values(one);
   for (const part of parts) add(part);
-  // Whatever walks through a list looks at its empty items as well.
+  // Code that walks through a list looks at its empty items as well.
   if (Array.isArray(one)) add(undefined, Math.max(0, one.length - parts.length));
 }

@@ -146,7 +146,8 @@ describe("a grant is refused", () => {
     const { folder, policy } = await server(t);
     await symlink(join(folder, "srv"), join(folder, "modules/mod_shop/state"));
     await symlink("../../later", join(folder, "modules/mod_shop/new"));
-    const link = (path: string) => new RegExp(`it is a link to ${join(folder, path)}: write that path if this is meant`);
+    const link = (path: string) =>
+      new RegExp(`it is a link to ${join(folder, path)}: write that path if this is meant`);
     refused(() => policy({ write: ["./state"] }), "grant.write", link("srv"));
     refused(() => policy({ read: ["./state/pictures"] }), "grant.read", link("srv/pictures"));
     refused(() => policy({ run: ["./state/tool"] }), "grant.run", link("srv/tool"));

@@ -413,7 +413,10 @@ test("a name is resolved in the form in which it was checked", async () => {
   });
   for (const name of ["api.example/.evil.test", "api.example#.evil.test", "%61pi.example", "API.example."])
     await assert.rejects(strict.dial(name, 443), /not found/, name);
-  assert.deepEqual(resolved, Array.from({ length: 4 }, () => "api.example"));
+  assert.deepEqual(
+    resolved,
+    Array.from({ length: 4 }, () => "api.example"),
+  );
   for (const name of ["user@api.example", "[::1]", "0x7f.1", "127.1", "api .example"])
     await assert.rejects(strict.dial(name, 443), /refused/, name);
 });
