@@ -62,6 +62,12 @@ export type { IsolationDeps } from "./task.ts";
 /** Milliseconds that a worker or sandbox which has evaluated a file waits for an instance. */
 const MAX_SPARE_MS = 10_000;
 
+/**
+ * Maximum number of routes of all apps of an instance. The host adds them without a pause: 20,000
+ * took it a second.
+ */
+const MAX_ROUTES = 5000;
+
 /** Maximum number of calls of other modules that an instance may wait for. */
 const MAX_CALLS = 1000;
 
@@ -177,6 +183,7 @@ class Isolated {
   /** Events that it hooks. */
   readonly #events = new Set<string>();
   #apps = 0;
+  #routes = 0;
   #calls = 0;
   #left: Promise<unknown> | undefined;
   #isEnding = false;
@@ -369,6 +376,8 @@ class Isolated {
   #provide(module: Module, { keys, hasMiddleware, settings }: ProvidedApp): void {
     this.#apps += 1;
     if (this.#apps > MAX_ITEMS) throw new Error(`More than ${MAX_ITEMS} apps`);
+    this.#routes += keys?.length ?? 0;
+    if (this.#routes > MAX_ROUTES) throw new Error(`More than ${MAX_ROUTES} routes`);
     const { handle, upgrade } = this.#forwarder;
     const route = keys?.map((key) => [key, /^WS\b/.test(key) ? upgrade : handle]);
     const middleware = (context: { state: { event: Exchange } }) => handle(context.state.event);

@@ -10,9 +10,8 @@ const MAX_DEPTH = 128;
 const MAX_OBJECTS = 1_000_000;
 
 /**
- * What a value amounts to if an object that occurs several times counts each time: the number of
- * objects, the least number of bytes that a message without repeated objects takes, and how deeply
- * objects are nested in it.
+ * The extent of a value if an object that occurs several times counts each time. `bytes` is the
+ * least length of a message with this value in which no object is repeated.
  */
 interface Extent {
   objects: number;

@@ -119,6 +119,10 @@ describe("messages of a hostile sandbox", { skip }, () => {
       /cannot provide an app at \/dashboard: .*http_paths: \{ path: \/dashboard \}/,
     ],
     priority: ["of({ apps: [{ ...app, settings: { priority: 1 } }] })", /cannot give an app the priority 1/],
+    routes: [
+      "of({ apps: [1, 2, 3, 4, 5, 6].map((n) => ({ ...app, keys: Array.from({ length: 1000 }, (_, at) => 'GET /' + at), settings: { name: 'routes_' + n } })) })",
+      /More than 5000 routes/,
+    ],
     scopes: ["of({ scopes: [{ kind: 'app', help: '' }] })", /cannot declare token scopes of the kind app/],
     events: ["of({ events: ['server-changed'] })", /cannot hook server-changed/],
     has: ["of({ has: ['toString'] })", /has\[0\] is not one of save, restore/],
