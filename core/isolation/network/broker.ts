@@ -58,6 +58,8 @@ export class Broker {
   #dials = 0;
   #ids = 0;
   #pending = 0;
+  /** Resolves when the lookups so far have ended. */
+  #lookups: Promise<void> = Promise.resolve();
 
   constructor(options: BrokerOptions) {
     this.#options = options;
@@ -123,7 +125,11 @@ export class Broker {
   #connect(host: string, port: number): Promise<Socket> {
     const { promise, resolve, reject } = Promise.withResolvers<Socket>();
     // An address was granted literally, so it may be private. A name may not lead there.
-    const socket = connect({ host, port, lookup: this.#publicLookup(host, port), allowHalfOpen: true });
+    const resolver = this.#publicLookup(host, port);
+    const socket: Socket = connect({
+      ...{ host, port, allowHalfOpen: true },
+      lookup: (...values) => this.#inTurn((done) => (socket.destroyed ? done() : resolver(done, ...values))),
+    });
     const timer = setTimeout(() => {
       const message = `connect ETIMEDOUT ${host}:${port}`;
       socket.destroy(Object.assign(new Error(message), { code: "ETIMEDOUT", syscall: "connect" }));
@@ -138,11 +144,20 @@ export class Broker {
     return promise;
   }
 
+  /**
+   * Starts one lookup of the module at a time. The system resolves two names at once for the whole
+   * server, and a module can name hosts that take long.
+   */
+  #inTurn(start: (done: () => void) => void): void {
+    this.#lookups = this.#lookups.then(() => new Promise<void>(start)).catch(() => undefined);
+  }
+
   /** Resolves a name to its public addresses only: what is connected to is what was checked. */
-  #publicLookup(host: string, port: number): LookupFunction {
+  #publicLookup(host: string, port: number): (done: () => void, ...values: Parameters<LookupFunction>) => void {
     const { lookup = systemLookup as unknown as LookupFunction, grant } = this.#options;
-    return (name, options, callback) => {
+    return (done, name, options, callback) => {
       lookup(name, { ...options, all: true }, (error, found) => {
+        done();
         if (error !== null) {
           callback(error, [], 0);
           return;
