@@ -252,7 +252,9 @@ class Isolated {
     const { config } = this.#deps.context;
     const tables = [undefined, ...config.hosts()].map((host) => config.value("http_paths", host));
     const placed = new Set(tables.flatMap((paths) => Object.keys(paths ?? {})));
-    return { others: this.#others, placed };
+    const enabled = this.#deps.hostsOf(this.#runner.source.name);
+    const closedHosts = enabled.length === 0 ? [] : config.hosts().filter((host) => !enabled.includes(host));
+    return { others: this.#others, placed, closedHosts };
   }
 
   get #others(): readonly string[] {

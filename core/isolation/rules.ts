@@ -107,14 +107,19 @@ export interface RuledNames {
   readonly others: readonly string[];
   /** Apps whose paths the operator has set. */
   readonly placed: ReadonlySet<string>;
+  /** Hosts for which the module is not enabled, if it is enabled for some. */
+  readonly closedHosts: readonly string[];
 }
 
 /** Returns what an app of a sandboxed module has without a right to it. */
 export function appFault(
   module: string,
-  { settings }: ProvidedApp,
-  { others, placed }: RuledNames,
+  { host, settings }: ProvidedApp,
+  { others, placed, closedHosts }: RuledNames,
 ): RuleFault | undefined {
+  // The apps of a global module are on all hosts.
+  if (host === "*" && closedHosts.length > 0)
+    return [`provide an app on ${closedHosts[0]}, where it is not enabled`, "enable it there, or leave out global"];
   const { name = appName(module), default_path = `/${name}`, priority = 0 } = settings;
   if (!appNamePattern.test(name) || !(isNamedFor(module, name, "_-", others) || placed.has(name)))
     return [

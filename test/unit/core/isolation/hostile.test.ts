@@ -189,6 +189,31 @@ describe("messages of a hostile sandbox", { skip }, () => {
     for (const name of ["shop_admin", "pay_desk"]) assert.equal(stateOf(host, name)?.status, "loaded", name);
   });
 
+  test("cannot make a module global to serve hosts for which it is not enabled", async (t) => {
+    const file = `export const depends = ["http"];
+      export const global = true;
+      export default (module) => module.provides("http", { route: { GET: () => "everywhere" } });`;
+    const start = (names: readonly string[]) =>
+      pluginHost(
+        t,
+        { "mod_evil.js": file },
+        {
+          ...common,
+          ...running(["evil"]),
+          plugin_autoload: false,
+          hosts: {
+            "a.example": { modules_enabled: ["http", "evil"] },
+            "b.example": { modules_enabled: ["http", ...names] },
+          },
+        },
+      );
+    const [closed, open] = [await start([]), await start(["evil"])];
+    const failed = closed.host.modules().find(({ name }) => name === "evil");
+    assert.match(failed?.note ?? "", /cannot provide an app on b\.example, where it is not enabled/);
+    assert.equal((await closed.inject("http://b.example/evil")).status, 404);
+    assert.equal((await open.inject("http://b.example/evil")).body, "everywhere");
+  });
+
   test("cannot read the option of another module whose name begins with its own", async (t) => {
     const victim =
       'export const options = { shop_admin_key: { type: "string", describe: "Its key." } }; export default () => undefined;';
