@@ -1,15 +1,9 @@
 /** Makes the rules by which the kernel restricts the process of a sandboxed module. */
 import { chmodSync, chownSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type ModuleRights, makeDataFolder } from "../module/rights.ts";
+import { type ModuleRights, makeDataFolder, serverParts } from "../module/rights.ts";
 import { hasNamespaces, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
-import { packageFolder } from "../util/package.ts";
 import type { SourceFile } from "./messages.ts";
-
-/**
- * Parts of this package that its code needs: those that it has when it runs from source or built.
- */
-const ownParts = ["package.json", "core", "modules", "dist", "config", "node_modules"];
 
 /** The files that a policy is made for. */
 export interface PolicyFiles {
@@ -32,11 +26,9 @@ export interface MadePolicy {
   readonly barrier: Barrier | undefined;
 }
 
-const ownPaths = () => ownParts.map((part) => join(packageFolder(), part));
-
 /** Returns the files and folders that a module may read, including those of this package. */
 export function readablePaths({ policy }: ModuleRights): string[] {
-  return [...(policy?.read ?? []), ...ownPaths()];
+  return [...(policy?.read ?? []), ...serverParts()];
 }
 
 /**
@@ -65,7 +57,7 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     for (const each of [temporary, ...folders]) chownSync(each, id, id);
   }
   const policy: SandboxPolicy = {
-    read: [...unmoved(read), ...existing(ownPaths())],
+    read: [...unmoved(read), ...existing(serverParts())],
     write: [temporary, ...unmoved(write)],
     run: unmoved(run),
     addons,

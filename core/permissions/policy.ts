@@ -28,6 +28,8 @@ export interface PolicyFacts extends OwnFolders {
   readonly code: readonly string[];
   /** Folders with the packages that it can import. */
   readonly packages: readonly string[];
+  /** Files and folders of the server's package, which every sandboxed module can read. */
+  readonly server: readonly string[];
   /** The environment of the server. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -65,11 +67,15 @@ export function policyOf({ grant = {}, audit, namespaces }: ModuleSettings, fact
   const at = (field: string) => `modules.${name}.${field}`;
   const own = realPath(root ?? file);
   const real = (item: string) => realPath(absolutePath(item, folder, dataFolder));
-  const exposed = guards(facts).find(({ path }) => isWithin(path, own));
-  if (exposed !== undefined) {
-    const allowed = `its own folder ${own}, which it can read, contains ${exposed.what} (${exposed.path}): move the module into a folder of its own`;
+  const assertUnexposed = (readable: string, words: string, remedy: string) => {
+    const exposed = guards(facts).find(({ path }) => isWithin(path, readable));
+    if (exposed === undefined) return;
+    const allowed = `${words}, which it can read, contains ${exposed.what} (${exposed.path}): ${remedy}`;
     throw invalidOption(at("run"), "sandboxed", allowed);
-  }
+  };
+  assertUnexposed(own, `its own folder ${own}`, "move the module into a folder of its own");
+  for (const path of facts.server)
+    assertUnexposed(realPath(path), `the server's package`, "move that to another folder");
   const read = (grant.read ?? []).map((item) => {
     const path = real(item);
     const refuse = refusal(at("grant.read"), item);

@@ -11,6 +11,7 @@ import { loadConfig } from "#core/config/load.ts";
 import { locatePath } from "#core/module/locate.ts";
 import { makeDataFolder, rightsOf } from "#core/module/rights.ts";
 import type { ModulePermissions } from "#core/types.ts";
+import { packageFolder } from "#core/util/package.ts";
 import { folderOf } from "../module/support.ts";
 
 interface Server {
@@ -187,6 +188,20 @@ describe("a grant is refused", () => {
     const source = locatePath(join(folder, "app"));
     assert.ok(rightsOf(config, source, "sandboxed").policy);
   });
+});
+
+test("no module is sandboxed while the server's package, which all of them read, contains files of the operator", async (t) => {
+  const source = locatePath(join(await folderOf(t, { "mod_shop/index.js": "" }), "mod_shop"));
+  const rights = (log_file: string) => {
+    const config = configFrom({ modules: { shop: { run: "sandboxed" } }, data_path: "/srv/d", log_file }, "/srv");
+    return () => rightsOf(config, source, "sandboxed");
+  };
+  const config = join(packageFolder(), "config");
+  assert.throws(
+    rights(join(config, "server.log")),
+    /the server's package, which it can read, contains the log \(.*\): move/,
+  );
+  assert.ok(rights("/srv/server.log")());
 });
 
 test("the data folder is created for its owner alone", async (t) => {

@@ -415,7 +415,9 @@ test("names of one module are resolved one after the other", async () => {
       }, 5);
     }) as unknown as LookupFunction,
   });
-  const dials = ["a.example", "b.example", "c.example"].map((name) => assert.rejects(slow.dial(name, 443), /not found/));
+  const dials = ["a.example", "b.example", "c.example"].map((name) =>
+    assert.rejects(slow.dial(name, 443), /not found/),
+  );
   await Promise.all(dials);
   assert.equal(most, 1);
 });
