@@ -207,7 +207,8 @@ describe("messages of a hostile sandbox", { skip }, () => {
           },
         },
       );
-    const [closed, open] = [await start([]), await start(["evil"])];
+    const closed = await start([]);
+    const open = await start(["evil"]);
     const failed = closed.host.modules().find(({ name }) => name === "evil");
     assert.match(failed?.note ?? "", /cannot provide an app on b\.example, where it is not enabled/);
     assert.equal((await closed.inject("http://b.example/evil")).status, 404);
