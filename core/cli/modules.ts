@@ -1,4 +1,5 @@
 import type { ModuleState } from "../types.ts";
+import { printable } from "../util/text.ts";
 import { look, lookedAt, lookOptions } from "./admin/running.ts";
 import type { Command } from "./command.ts";
 import { filesArgument, labelOf } from "./hosted.ts";
@@ -24,7 +25,16 @@ export const modules: Command = {
 function moduleTable(states: readonly ModuleState[]): string {
   const rows = states.map(({ name, host, status, file, depends, holds, note, ...state }) => {
     const resources = Object.entries(holds).map(([kind, count]) => `${count} ${kind}`);
-    return [name, host, status, runText(state), depends.join(" "), resources.join(", "), file ?? "", note ?? ""];
+    return [
+      name,
+      host,
+      status,
+      runText(state),
+      depends.join(" "),
+      resources.join(", "),
+      file ?? "",
+      printable(note ?? ""),
+    ];
   });
   return columns([["MODULE", "HOST", "STATUS", "RUNS", "DEPENDS ON", "HOLDS", "FILE", "NOTE"], ...rows]);
 }

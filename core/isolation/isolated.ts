@@ -35,10 +35,19 @@ import {
   readPath,
   readValues,
 } from "./received.ts";
-import { appFault, eventRemedy, hookRemedy, loadedFault, mayAnnounce, mayHook, optionsFault } from "./rules.ts";
+import {
+  appFault,
+  eventRemedy,
+  hookRemedy,
+  loadedFault,
+  mayAnnounce,
+  mayHook,
+  optionsFault,
+  type RuledNames,
+} from "./rules.ts";
 import type { ModuleRunner } from "./runner.ts";
 import { type RunnerKind, refusalIn } from "./runner_kind.ts";
-import { countReported, countVariables, type IsolatedRights, type IsolationDeps, taskOf } from "./task.ts";
+import { countReported, countVariables, type IsolatedRights, type IsolationDeps, othersOf, taskOf } from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./task.ts";
@@ -48,6 +57,11 @@ const MAX_SPARE_MS = 10_000;
 
 /** Milliseconds between two log lines about the same limit. */
 const NOTICE_MS = 60_000;
+/**
+ * Maximum number of routes of all apps of an instance. The host adds them without a pause: 20,000
+ * took it a second.
+ */
+const MAX_ROUTES = 5000;
 
 /** Maximum number of calls of other modules that an instance may wait for. */
 const MAX_CALLS = 1000;
@@ -117,20 +131,21 @@ function admitted(
   source: ModuleSource,
   described: Described,
   { rights, authority }: IsolatedRights,
-  { ledger }: IsolationDeps,
+  deps: IsolationDeps,
 ): Described {
   const { name } = source;
   const { grant } = rights.settings;
   const exported = Object.keys(described.permissions).length === 0 ? undefined : described.permissions;
   const permissions = declaredPermissions(source, exported);
-  ledger.declare(name, permissions);
+  deps.ledger.declare(name, permissions);
   // A dependency is loaded for this module, so that a grant must name it.
   for (const module of described.depends) {
     const isNamed = Object.hasOwn(grant?.call ?? {}, module);
     if (module !== "http" && !isNamed) authority.depend(module, permissions);
   }
   const kind = kindOf(rights);
-  const fault = kind === "sandbox" ? optionsFault(name, described.options, grant?.options ?? []) : undefined;
+  const granted = grant?.options ?? [];
+  const fault = kind === "sandbox" ? optionsFault(name, described.options, granted, othersOf(name, deps)) : undefined;
   if (fault !== undefined) throw failure(source, "being imported", refusalIn(kind)(...fault));
   return { ...described, permissions };
 }
@@ -164,6 +179,7 @@ class Isolated {
   /** Events that it hooks. */
   readonly #events = new Set<string>();
   #apps = 0;
+  #routes = 0;
   #calls = 0;
   #left: Promise<unknown> | undefined;
   #isEnding = false;
@@ -204,9 +220,7 @@ class Isolated {
     const own = { options: this.#code.options, host, reloading, depends };
     const task = taskOf(source.name, own, this.#deps, this.#isolated);
     const loaded = readLoaded(await channel.call("load", task), "what it provides");
-    const fault = this.#isSandboxed
-      ? loadedFault(source.name, loaded, { depends: this.#code.depends, placed: this.#placed() })
-      : undefined;
+    const fault = this.#isSandboxed ? loadedFault(source.name, loaded, this.#code.depends, this.#names()) : undefined;
     if (fault !== undefined) throw refusalIn(kind)(...fault);
     if (loaded.global && module.host !== "*") module.set_global();
     if (loaded.serves) {
@@ -232,11 +246,17 @@ class Isolated {
     return mirrorOf(loaded.exports, (path, values) => channel.call("call", path, values));
   }
 
-  /** Returns the names of apps whose paths the operator has set. */
-  #placed(): ReadonlySet<string> {
+  #names(): RuledNames {
     const { config } = this.#deps.context;
     const tables = [undefined, ...config.hosts()].map((host) => config.value("http_paths", host));
-    return new Set(tables.flatMap((paths) => Object.keys(paths ?? {})));
+    const placed = new Set(tables.flatMap((paths) => Object.keys(paths ?? {})));
+    const enabled = this.#deps.hostsOf(this.#runner.source.name);
+    const closedHosts = enabled.length === 0 ? [] : config.hosts().filter((host) => !enabled.includes(host));
+    return { others: this.#others, placed, closedHosts };
+  }
+
+  get #others(): readonly string[] {
+    return othersOf(this.#runner.source.name, this.#deps);
   }
 
   #depend(name: string): void {
@@ -292,7 +312,7 @@ class Isolated {
     try {
       const app = readApp(received, "an app");
       const refuse = refusalIn(this.#runner.kind);
-      const fault = this.#isSandboxed ? appFault(this.#runner.source.name, app, this.#placed()) : undefined;
+      const fault = this.#isSandboxed ? appFault(this.#runner.source.name, app, this.#names()) : undefined;
       if (fault !== undefined) throw refuse(...fault);
       if (app.host !== this.#module.host) {
         const what = `provide an app of the host ${app.host} after it is loaded`;
@@ -331,7 +351,7 @@ class Isolated {
       permission: (what, item) =>
         countReported(this.#isolated, readKind(what, "a kind of permissions"), readItem(item, "a permission")),
       depend: (name, path, values) =>
-        this.#call(String(name), readPath(path, "a path"), readValues(values, "the values")),
+        this.#call(eventName(name, "the name of a module"), readPath(path, "a path"), readValues(values, "the values")),
     };
     const checked = Object.entries(handlers).map(([name, handler]) => [
       name,
@@ -350,7 +370,7 @@ class Isolated {
   #announce(event: string, data: unknown, to: unknown): void {
     const { name } = this.#runner.source;
     const host = to === undefined ? undefined : eventName(to, "the host of an event");
-    if (this.#isSandboxed && !mayAnnounce(name, event)) {
+    if (this.#isSandboxed && !mayAnnounce(name, event, this.#others)) {
       void this.#runner.end(`it announced the event ${event}, which is not its own: ${eventRemedy(name)}`);
     } else this.#module.announce_event(event, data, host);
   }
@@ -371,7 +391,7 @@ class Isolated {
   #listen(event: string): void {
     const { channel, kind, source } = this.#runner;
     if (this.#events.has(event) || this.#events.size >= MAX_ITEMS) return;
-    if (this.#isSandboxed && !mayHook(source.name, this.#code.depends, event)) {
+    if (this.#isSandboxed && !mayHook(source.name, this.#code.depends, event, this.#others)) {
       void this.#runner.end(`it hooked ${event}: ${hookRemedy(source.name)}`);
       return;
     }
@@ -388,6 +408,8 @@ class Isolated {
   #provide(module: Module, { keys, hasMiddleware, settings }: ProvidedApp): void {
     this.#apps += 1;
     if (this.#apps > MAX_ITEMS) throw new Error(`More than ${MAX_ITEMS} apps`);
+    this.#routes += keys?.length ?? 0;
+    if (this.#routes > MAX_ROUTES) throw new Error(`More than ${MAX_ROUTES} routes`);
     const { handle, upgrade } = this.#forwarder;
     const route = keys?.map((key) => [key, /^WS\b/.test(key) ? upgrade : handle]);
     const middleware = (context: { state: { event: Exchange } }) => handle(context.state.event);

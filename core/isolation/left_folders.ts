@@ -1,8 +1,9 @@
 /** Removes the folders that a killed host has left behind. */
-import { lstat, readdir, rm } from "node:fs/promises";
+import { lstat, readdir } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "./remove_folder.ts";
 
 const name = /^modhost-(?:worker|sandbox)-/;
 
@@ -21,7 +22,7 @@ export function removeLeftFolders(): void {
 async function removeAll(parent: string): Promise<void> {
   for (const entry of (await readdir(parent)).filter((one) => name.test(one))) {
     const folder = join(parent, entry);
-    if (await isLeft(folder)) await rm(folder, { recursive: true, force: true });
+    if (await isLeft(folder)) await removeFolder(folder);
   }
 }
 

@@ -1,18 +1,12 @@
 /** Makes the rules by which the kernel restricts the process of a sandboxed module. */
 import { chmodSync, chownSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { dataFolderOf, type ModuleRights } from "../module/rights.ts";
+import { dataFolderOf, type ModuleRights, serverParts } from "../module/rights.ts";
 import { limitsOf, type ModuleLimits } from "../permissions/index.ts";
 import { hasLayer, type SandboxLimits, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
-import { packageFolder } from "../util/package.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
 import type { SourceFile } from "./messages.ts";
 import { giveFolder } from "./owned_folder.ts";
-
-/**
- * Parts of this package that its code needs: those that it has when it runs from source or built.
- */
-const ownParts = ["package.json", "core", "modules", "dist", "config", "node_modules"];
 
 /** The files that a policy is made for. */
 export interface PolicyFiles {
@@ -37,7 +31,7 @@ export interface MadePolicy {
 
 /** Returns the files and folders that a module may read, including those of this package. */
 export function readablePaths({ policy }: ModuleRights): string[] {
-  return [...(policy?.read ?? []), ...ownParts.map((part) => join(packageFolder(), part))];
+  return [...(policy?.read ?? []), ...serverParts()];
 }
 
 /**
@@ -45,7 +39,7 @@ export function readablePaths({ policy }: ModuleRights): string[] {
  * its data folder if that is granted. Both belong to the user of the process.
  */
 export function makePolicy({ source, program, folder }: PolicyFiles, rights: ModuleRights): MadePolicy {
-  const { write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
+  const { read = [], write = [], run = [], env, addons = false, namespaces = "auto" } = rights.policy ?? {};
   const temporary = temporaryFolder(folder);
   mkdirSync(temporary, { mode: 0o700 });
   const data = makeDataFolder(rights);
@@ -68,9 +62,9 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
   const owner = { uid: id ?? process.getuid?.() ?? 0, gid: id ?? process.getgid?.() ?? 0 };
   for (const each of folders) giveFolder(each, owner);
   const policy: SandboxPolicy = {
-    read: existing(readablePaths(rights)),
-    write: [temporary, ...existing(write)],
-    run: existing(run),
+    read: [...unmoved(read), ...existing(serverParts())],
+    write: [temporary, ...unmoved(write)],
+    run: unmoved(run),
     addons,
     // Without HOME the system would look for a user who may not exist.
     env: { HOME: temporary, ...env, TMPDIR: temporary },
@@ -147,6 +141,13 @@ function barrierAbove(path: string): string | undefined {
   if ((statSync(folder).mode & OTHERS_PASS) === 0) return folder;
   return folder === dirname(folder) ? undefined : barrierAbove(folder);
 }
+
+/**
+ * Returns the existing ones of granted paths, unless a link has come into their way since the
+ * check.
+ */
+const unmoved = (paths: readonly string[]): string[] =>
+  paths.filter((path) => existsSync(path) && realpathSync(path) === path);
 
 const existing = (paths: readonly string[]): string[] => [
   ...new Set(paths.filter((path) => existsSync(path)).map((path) => realpathSync(path))),

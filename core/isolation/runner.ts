@@ -2,9 +2,10 @@
  * The common part of both runners: the worker thread of an isolated module, and the process of a
  * sandboxed one.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { failure } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
 import type { ModuleLimits } from "../permissions/index.ts";
@@ -18,6 +19,7 @@ import { LineAllowance } from "./limits/line_allowance.ts";
 import { RequestAccount } from "./limits/request_account.ts";
 import type { Described, SourceFile } from "./messages.ts";
 import { readDescribed } from "./received.ts";
+import { removeFolder } from "./remove_folder.ts";
 import type { RunnerKind } from "./runner_kind.ts";
 import type { IsolationDeps } from "./task.ts";
 
@@ -28,6 +30,9 @@ export interface RunnerEvents {
   /** The operator should know. Called again and again. */
   noticed(reason: string): void;
 }
+
+/** Milliseconds for which the end of a module waits until its temporary files are removed. */
+const MAX_REMOVAL_MS = 2000;
 
 export type RunnerHandlers = Record<string, (...values: never[]) => unknown>;
 
@@ -112,12 +117,13 @@ export abstract class ModuleRunner {
   }
 
   /**
-   * Must be called when the code has ended. Returns the reason that names the worker or sandbox.
+   * Must be called when the code has ended. Resolves to the reason that names the worker or sandbox
+   * once its folder is removed.
    */
-  protected finish(how: string): string {
+  protected async finish(how: string): Promise<string> {
     const reason = `its ${this.kind} ended: ${how}`;
     this.channel.end(new ModhostError("ISOLATED_ENDED", { name: this.source.name, reason }));
-    rmSync(this.folder, { recursive: true, force: true });
+    await Promise.race([removeFolder(this.folder), sleep(MAX_REMOVAL_MS, undefined, { ref: false })]);
     return reason;
   }
 }

@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import type { LogLevel, ModuleLog } from "../types.ts";
 import { MAX_TEXT } from "../util/clipped.ts";
+import { printable } from "../util/text.ts";
 import type { LineAllowance } from "./limits/line_allowance.ts";
 
 /** Maximum number of characters of last words. */
@@ -46,7 +47,7 @@ export class SandboxOutput {
 
   #write(level: LogLevel, line: string): void {
     if (heapUsedUp.test(line)) this.lastWords = "out of memory: its heap reached isolated_heap";
-    if (notStarted.test(line)) this.lastWords = line.slice(0, MAX_WORDS);
+    if (notStarted.test(line)) this.lastWords = printable(line.slice(0, MAX_WORDS));
     if (this.#lines.take()) this.#log(level, "%s", line.trimEnd());
   }
 }

@@ -24,6 +24,7 @@ import type {
   OptionDeclarations,
   PermissionKind,
 } from "../types.ts";
+import { moduleName } from "../util/module_name.ts";
 import { isOwnVariable } from "../util/own_variables.ts";
 import type { WorkerTask } from "./messages.ts";
 import type { OutsideNetwork } from "./network/broker.ts";
@@ -127,18 +128,20 @@ interface OwnTask extends Pick<WorkerTask, "host" | "reloading" | "depends"> {
 export function taskOf(
   name: string,
   { options, ...own }: OwnTask,
-  { context, hostsOf }: IsolationDeps,
+  deps: IsolationDeps,
   isolated: IsolatedRights,
 ): WorkerTask {
+  const { context, hostsOf } = deps;
   const { config, loadTimeout, serves } = context;
   const all = config.declarations();
   const isRestricted = isolated.rights.run === "sandboxed";
+  const others = isRestricted ? othersOf(name, deps) : [];
   const isHanded = (option: string) => {
     if (optionsOfModules.has(option)) return false;
     if (Object.hasOwn(options, option) || isOptionGranted(isolated, option)) return true;
     const declared = all.get(option);
     // Undeclared options may be secrets of modules that are not loaded.
-    if (declared === undefined) return isNamedFor(name, option);
+    if (declared === undefined) return isNamedFor(name, option, "_", others);
     return isRestricted ? isNeeded(option) : isPublic(declared);
   };
   const declarations: Record<string, Record<string, object>> = {};
@@ -178,6 +181,13 @@ function restrictionOf(isolated: IsolatedRights, declared: readonly string[]): W
     hasData: isolated.authority.allows({ kind: "write", item: DATA }),
     isAudited: settings.audit,
   };
+}
+
+/** Returns the names of the other modules: those that are configured, and those that are loaded. */
+export function othersOf(module: string, { context: { config, states } }: IsolationDeps): string[] {
+  const enabled = [undefined, ...config.hosts()].flatMap((host) => config.value("modules_enabled", host) ?? []);
+  const names = [...(enabled as string[]).map(moduleName), ...states().map(({ name }) => name)];
+  return [...new Set(names)].filter((name) => name !== module);
 }
 
 /** Leaves out what a module could learn about others: their files, notes and permissions. */

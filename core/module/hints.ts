@@ -42,7 +42,8 @@ const kinds = Object.keys({
   "start-page": true,
   "token-scope": true,
 } satisfies Record<keyof ProvidedKinds, true>);
-const events: readonly string[] = Object.keys({
+/** The events of the host. */
+export const hostEvents: readonly string[] = Object.keys({
   "http-error": true,
   "directory-index": true,
   "acme-challenge": true,
@@ -102,7 +103,7 @@ export function callbackHints(module: object, own: ReadonlySet<string>): string[
 
 /** Returns a hint for an event that is never fired and resembles one of the host. */
 export function eventHint(event: string): string | undefined {
-  const meant = events.includes(event) ? undefined : nearest(event.toLowerCase().replaceAll("_", "-"), events);
+  const meant = hostEvents.includes(event) ? undefined : nearest(event.toLowerCase().replaceAll("_", "-"), hostEvents);
   return meant === undefined ? undefined : `hooks ${event}, which is no event of the host: did you mean ${meant}?`;
 }
 

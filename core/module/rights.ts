@@ -35,6 +35,15 @@ export interface ModuleRights {
  */
 const DATA_FOLDERS = "module_data";
 
+/**
+ * Returns the parts of this package that its code needs, those that it has when it runs from source
+ * or built. Every sandboxed module can read them.
+ */
+export function serverParts(): string[] {
+  const parts = ["package.json", "core", "modules", "dist", "config", "node_modules"];
+  return parts.map((part) => join(packageFolder(), part));
+}
+
 /** Returns the settings of a module. It has none if the option `modules` is not valid. */
 export function moduleSettings(config: Config, name: string): ModuleSettings {
   return settingsOf(config.value("modules"), name);
@@ -78,6 +87,7 @@ function factsOf(config: Config, source: ModuleSource & { readonly file: string 
       ...(root === undefined ? [] : [commands, join(root, "package.json")]),
     ],
     packages: packageFolders(root ?? dirname(file)),
+    server: serverParts(),
     env: process.env,
   };
 }

@@ -2,6 +2,7 @@
 import type { ModulePermissions } from "../types.ts";
 import { hostPort } from "../util/brackets.ts";
 import { ModhostError } from "../util/errors.ts";
+import { printable } from "../util/text.ts";
 import { connectItem, type Destination } from "./hosts.ts";
 import { ANY, permissionKinds } from "./kinds.ts";
 import type { PermissionLedger } from "./ledger.ts";
@@ -95,7 +96,7 @@ export class Authority {
   #warn(permission: Permission): void {
     const { module, warn } = this.#deps;
     const outcome = this.isAudited ? "Not refused because of audit" : "Refused";
-    const act = permissionKinds[permission.kind].may(permission.item);
+    const act = printable(permissionKinds[permission.kind].may(permission.item));
     warn(`${outcome}: it may not ${act}; to allow it, add ${grantText(module, permission)}`);
   }
 }
@@ -103,6 +104,6 @@ export class Authority {
 /** Returns the error for a use of a permission that is not granted; `remedy`: what to grant. */
 export function denied(module: string, permission: Permission, remedy: readonly Permission[] = []): ModhostError {
   const grant = grantText(module, ...(remedy.length === 0 ? [permission] : remedy));
-  const act = permissionKinds[permission.kind].may(permission.item);
+  const act = printable(permissionKinds[permission.kind].may(permission.item));
   return new ModhostError("PERMISSION_DENIED", { name: module, act, grant, ...permission });
 }

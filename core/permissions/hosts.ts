@@ -78,6 +78,15 @@ function plainName(text: string): string | undefined {
   return isName && !/(?:^|\.)(?:\d+|0x[\da-f]*)$/.test(ascii) ? wildcard + ascii : undefined;
 }
 
+/**
+ * Returns the name that a module's text for a host stands for, or the address as it is; undefined
+ * for anything else. Only this form may be connected to: a resolver can read another one in a
+ * different way, such as `api.example.org/.example.net`.
+ */
+export function hostToDial(text: string): string | undefined {
+  return isIP(text) === 0 ? plainName(text) : text;
+}
+
 /** Returns an address in its shortest form; one of IPv4 that is written as IPv6 becomes IPv4. */
 function plainAddress(address: string): string {
   if (isIPv4(address)) return address;

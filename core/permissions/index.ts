@@ -2,7 +2,7 @@
 
 export { Authority, denied } from "./authority.ts";
 export { permissionChanges, settingChanges } from "./changes.ts";
-export { connectItem, type Destination } from "./hosts.ts";
+export { connectItem, type Destination, hostToDial } from "./hosts.ts";
 export { isEnforced, kindNames, optionsOfModules, permissionFields, permissionKinds } from "./kinds.ts";
 export { PermissionLedger, type PermissionUse } from "./ledger.ts";
 export { limitFields, limitsOf, type ModuleLimits } from "./limits.ts";

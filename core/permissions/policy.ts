@@ -1,8 +1,8 @@
 /** Derives the rules for the process of a module from its grant. */
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { invalidOption, type ModhostError } from "../util/errors.ts";
 import { permissionKinds } from "./kinds.ts";
-import { absolutePath, isWithin, realPath } from "./paths.ts";
+import { absolutePath, DATA, isWithin, realPath } from "./paths.ts";
 import type { OwnFolders } from "./set.ts";
 import type { ModuleSettings, Namespaces } from "./settings.ts";
 
@@ -28,6 +28,8 @@ export interface PolicyFacts extends OwnFolders {
   readonly code: readonly string[];
   /** Folders with the packages that it can import. */
   readonly packages: readonly string[];
+  /** Files and folders of the server's package, which every sandboxed module can read. */
+  readonly server: readonly string[];
   /** The environment of the server. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -63,16 +65,22 @@ const machine: readonly GuardedPath[] = [
 export function policyOf({ grant = {}, audit, namespaces }: ModuleSettings, facts: PolicyFacts): Policy {
   const { name, file, root, folder, dataFolder, packages, env } = facts;
   const at = (field: string) => `modules.${name}.${field}`;
-  const real = (item: string) => realPath(absolutePath(item, folder, dataFolder));
   const own = realPath(root ?? file);
-  const exposed = guards(facts).find(({ path }) => isWithin(path, own));
-  if (exposed !== undefined) {
-    const allowed = `its own folder ${own}, which it can read, contains ${exposed.what} (${exposed.path}): move the module into a folder of its own`;
+  const real = (item: string) => realPath(absolutePath(item, folder, dataFolder));
+  const assertUnexposed = (readable: string, words: string, remedy: string) => {
+    const exposed = guards(facts).find(({ path }) => isWithin(path, readable));
+    if (exposed === undefined) return;
+    const allowed = `${words}, which it can read, contains ${exposed.what} (${exposed.path}): ${remedy}`;
     throw invalidOption(at("run"), "sandboxed", allowed);
-  }
+  };
+  assertUnexposed(own, `its own folder ${own}`, "move the module into a folder of its own");
+  for (const path of facts.server)
+    assertUnexposed(realPath(path), `the server's package`, "move that to another folder");
   const read = (grant.read ?? []).map((item) => {
     const path = real(item);
-    if (!isWithin(path, own)) assertOpen(path, facts, refusal(at("grant.read"), item));
+    const refuse = refusal(at("grant.read"), item);
+    if (!isWithin(path, own)) assertOpen(path, facts, refuse);
+    assertNoLink(item, path, facts, refuse);
     return path;
   });
   const write = (grant.write ?? []).map((item) => {
@@ -80,12 +88,18 @@ export function policyOf({ grant = {}, audit, namespaces }: ModuleSettings, fact
     const refuse = refusal(at("grant.write"), item);
     if (!isWithin(path, own)) assertOpen(path, facts, refuse);
     assertNoCode(path, own, facts, refuse);
+    assertNoLink(item, path, facts, refuse);
+    return path;
+  });
+  const run = (grant.run ?? []).map((item) => {
+    const path = real(item);
+    assertNoLink(item, path, facts, refusal(at("grant.run"), item));
     return path;
   });
   return {
     read: [...new Set([own, ...packages.map(realPath), ...read])],
     write: [...new Set(write)],
-    run: [...new Set((grant.run ?? []).map(real))],
+    run: [...new Set(run)],
     addons: grant.addons === true,
     env: audit ? othersVariables(env) : grantedVariables(grant.env ?? [], env),
     namespaces,
@@ -133,6 +147,15 @@ function assertOpen(path: string, facts: PolicyFacts, refuse: Refuse): void {
     if (isWithin(guarded, path)) throw refuse(`it contains ${what} (${guarded})`);
     if (!isOpenBelow && isWithin(path, guarded)) throw refuse(`it is a part of ${what} (${guarded})`);
   }
+}
+
+/**
+ * Refuses a link in the module's own folder that leads out of it. The author of the module made it,
+ * and the operator has only read the item of the grant.
+ */
+function assertNoLink(item: string, path: string, { root, folder }: PolicyFacts, refuse: Refuse): void {
+  if (root === undefined || item === DATA || !isWithin(resolve(folder, item), folder)) return;
+  if (!isWithin(path, realPath(folder))) throw refuse(`it is a link to ${path}: write that path if this is meant`);
 }
 
 /** Refuses a path in which code lies that the server or a module would run. */

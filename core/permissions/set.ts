@@ -1,5 +1,6 @@
 /** Splits a declaration or a grant into single permissions, and compares them. */
 import type { ModulePermissions, PermissionKind } from "../types.ts";
+import { printable } from "../util/text.ts";
 import { connectItem, parseHostPort } from "./hosts.ts";
 import { ANY, kindNames, permissionKinds } from "./kinds.ts";
 import { absolutePath, isWithin, realPath } from "./paths.ts";
@@ -32,8 +33,11 @@ function textsOf(kind: PermissionKind, permissions: ModulePermissions): readonly
   );
 }
 
-/** Returns the permission in words: "may connect to api.example.org:443". */
-export const wordsOf = ({ kind, item }: Permission): string => `may ${permissionKinds[kind].may(item)}`;
+/**
+ * Returns the permission in words: "may connect to api.example.org:443". The module may have chosen
+ * the item, so that it cannot be printed as it is.
+ */
+export const wordsOf = ({ kind, item }: Permission): string => printable(`may ${permissionKinds[kind].may(item)}`);
 
 /**
  * Returns what grants permissions in the configuration, in a form that YAML and scripts take:
@@ -44,7 +48,7 @@ export function grantText(module: string, ...permissions: readonly Permission[])
     const items = permissions.filter((each) => each.kind === kind).map(({ item }) => item);
     return items.length === 0 ? [] : [`${kind}: ${valueText(kind, items)}`];
   });
-  return `modules: { ${keyText(module)}: { grant: { ${kinds.join(", ")} } } }`;
+  return printable(`modules: { ${keyText(module)}: { grant: { ${kinds.join(", ")} } } }`);
 }
 
 function valueText(kind: PermissionKind, items: readonly string[]): string {

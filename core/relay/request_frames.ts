@@ -68,6 +68,14 @@ const SLAB_BYTES = 64 * 1024;
 const MAX_COPIED_BYTES = 8 * 1024;
 const MAX_KIND = Math.max(...Object.values(frameKinds));
 
+/**
+ * A worker can send a body byte by byte. A frame costs time whatever its size, so that small ones
+ * are limited: to this number in a pause, which is 25,600 a second.
+ */
+const MAX_SMALL_FRAMES = 256;
+const SMALL_BYTES = 256;
+const PAUSE_MS = 10;
+
 const nothing = Buffer.alloc(0);
 
 export interface FrameReceiver {
@@ -82,6 +90,13 @@ export interface FrameReceiver {
   frame(frame: Frame): void;
   /** The connection is closed. */
   closed(fault: FrameFault | undefined): void;
+}
+
+export interface FrameLimits {
+  /** Maximum length of a frame that is not `data`. Default: what a frame can have. */
+  readonly maxBytes?: number;
+  /** Whether small frames wait when there are so many that they would keep this thread busy. */
+  readonly isPaced?: boolean;
 }
 
 /** One end of a connection that carries frames. */
@@ -108,10 +123,21 @@ export class FrameSocket {
   #dataId = 0;
   #dataLeft = 0;
   #fault: FrameFault | undefined;
+  readonly #isPaced: boolean;
+  /** Number of small frames since the last pause, or in as much time, and when it began. */
+  #smallFrames = 0;
+  #countedSince = 0;
+  #isPaused = false;
+  /** Handles the bytes that have arrived during a pause. */
+  #continue: () => void = () => undefined;
   isOpen = false;
 
-  /** `maxBytes`: maximum length of a frame that is not `data`. */
-  constructor(socket: Socket, receiver: FrameReceiver, maxBytes: number = MAX_FRAME_BYTES) {
+  constructor(
+    socket: Socket,
+    receiver: FrameReceiver,
+    { maxBytes = MAX_FRAME_BYTES, isPaced = false }: FrameLimits = {},
+  ) {
+    this.#isPaced = isPaced;
     this.#socket = socket;
     this.#receiver = receiver;
     this.#maxBytes = maxBytes;
@@ -123,13 +149,14 @@ export class FrameSocket {
   }
 
   /** Opens a connection. `memory`: where it is read to. */
-  static open(path: string, memory: ReadMemory, receiver: FrameReceiver, maxBytes: number): FrameSocket {
+  static open(path: string, memory: ReadMemory, receiver: FrameReceiver, limits: FrameLimits): FrameSocket {
     const callback = (bytes: number) => {
       memory.handled(frames.#handle(memory.filled(bytes)));
       return true;
     };
     const socket = connect({ path, onread: { buffer: () => memory.room(), callback } });
-    const frames = new FrameSocket(socket, receiver, maxBytes);
+    const frames = new FrameSocket(socket, receiver, limits);
+    frames.#continue = () => void callback(0);
     socket.once("close", () => memory.close());
     return frames;
   }
@@ -251,15 +278,36 @@ export class FrameSocket {
     }
   }
 
+  /** Counts a frame whose kind can occur any number of times in a request. */
+  #count(size: number): void {
+    if (!this.#isPaced || size > SMALL_BYTES) return;
+    this.#smallFrames += 1;
+    if (this.#smallFrames < MAX_SMALL_FRAMES) return;
+    const now = performance.now();
+    const isFast = now - this.#countedSince < PAUSE_MS;
+    this.#countedSince = now;
+    this.#smallFrames = 0;
+    if (!isFast) return;
+    this.#isPaused = true;
+    this.#socket.pause();
+    setTimeout(() => {
+      this.#isPaused = false;
+      this.#countedSince = performance.now();
+      this.#continue();
+      if (!this.#isPaused) this.#socket.resume();
+    }, PAUSE_MS).unref();
+  }
+
   /** Handles all complete frames, and what has arrived of a `data` frame. */
   #parse(bytes: Buffer): number {
     let at = 0;
-    while (at < bytes.length && this.#fault === undefined) {
+    while (at < bytes.length && this.#fault === undefined && !this.#isPaused) {
       if (this.#dataLeft > 0) {
         const piece = bytes.subarray(at, at + this.#dataLeft);
         at += piece.length;
         this.#dataLeft -= piece.length;
         this.#guard(() => this.#receiver.data(this.#dataId, piece));
+        this.#count(piece.length);
         continue;
       }
       if (bytes.length - at < PREFIX_BYTES) break;
@@ -283,6 +331,7 @@ export class FrameSocket {
       const body = headBytes === size ? nothing : bytes.subarray(from + headBytes, from + size);
       at = from + size;
       this.#guard(() => this.#receiver.frame({ kind, id, isLast, head, body }));
+      if (kind === frameKinds.credit) this.#count(size);
     }
     return at;
   }

@@ -2,7 +2,7 @@
  * The host's end of the connection that carries the requests for one worker. It checks every frame,
  * because the worker may be hostile.
  */
-import { headerOf, isFieldValue, isToken } from "../util/header_fields.ts";
+import { isFieldValue, isToken } from "../util/header_fields.ts";
 import { asHost } from "../util/usage.ts";
 import { RelayFault } from "./fault.ts";
 import { FrameFault } from "./frames.ts";
@@ -29,7 +29,12 @@ const MIN_STATUS = 200;
 const MAX_KNOWN_HEADS = 64;
 const MAX_KNOWN_LENGTH = 1024;
 
+const LENGTH = "content-length";
+
 const statusLine = /^HTTP\/1\.1 (\d{3}) ([^\r\n]*)$/;
+
+/** Bytes of a body that are sent at least, unless it has fewer. */
+const LEAST_BYTES = 16 * 1024;
 
 export interface LinkedRequest {
   /** The lines of the head, as `ServedRequests` reads them. */
@@ -93,7 +98,8 @@ class LinkConnection {
   constructor({ path, token }: InnerAddress, malformed: (reason: string) => void) {
     this.#malformed = malformed;
     // The connection belongs to the host, and not to the module whose request opens it.
-    this.frames = asHost(() => FrameSocket.open(path, this.memory, this, MAX_HEAD_BYTES + WHOLE_BYTES));
+    const limits = { maxBytes: MAX_HEAD_BYTES + WHOLE_BYTES, isPaced: true };
+    this.frames = asHost(() => FrameSocket.open(path, this.memory, this, limits));
     this.frames.send(frameKinds.hello, 0, true, token);
   }
 
@@ -280,18 +286,27 @@ export class LinkedCall implements BodySource {
       this.#settle.reject(new RelayFault("bad_answer", "the head of its response is invalid"));
       return;
     }
-    const length = Number(headerOf(head.rawHeaders, "content-length") ?? Number.NaN);
-    this.#mayHaveBody = this.#isBodyOf(head.statusCode);
+    const { statusCode, rawHeaders, statusMessage, length } = head;
+    const received = { statusCode, statusMessage, rawHeaders };
+    this.#mayHaveBody = this.#isBodyOf(statusCode);
     if (isLast && length === body.length && this.#mayHaveBody) {
-      this.#settle.resolve({ ...head, body: Buffer.from(body) });
+      this.#settle.resolve({ ...received, body: Buffer.from(body) });
       return;
     }
     const incoming = new LinkedBody(this);
     this.#incoming = incoming;
-    if (Number.isSafeInteger(length) && !isLast) this.#left = length;
+    if (length !== undefined) this.#left = length;
     if (body.length > 0) this.data(body);
-    if (isLast) incoming.finish([]);
-    this.#settle.resolve({ ...head, body: incoming });
+    if (isLast) this.#complete(incoming, []);
+    this.#settle.resolve({ ...received, body: incoming });
+  }
+
+  /** The whole response has arrived. */
+  #complete(incoming: LinkedBody, trailers: string[]): void {
+    if (incoming.isEnded) return;
+    if (Number.isFinite(this.#left) && this.#left > 0 && this.#mayHaveBody)
+      incoming.fail(new RelayFault("lost", "its body is shorter than it has announced"));
+    else incoming.finish(trailers);
   }
 
   #isBodyOf(status: number): boolean {
@@ -320,10 +335,7 @@ export class LinkedCall implements BodySource {
     const fields = splitLines(trailers);
     if (!areFields(fields)) throw new FrameFault("its trailers are malformed");
     const isLast = this.#responded();
-    if (incoming === undefined || incoming.isEnded) return isLast;
-    if (Number.isFinite(this.#left) && this.#mayHaveBody)
-      incoming.fail(new RelayFault("lost", "its body is shorter than it has announced"));
-    else incoming.finish(fields);
+    if (incoming !== undefined) this.#complete(incoming, fields);
     return isLast;
   }
 
@@ -356,7 +368,9 @@ export class LinkedCall implements BodySource {
           this.#wake();
         };
         for (let at = 0; at < piece.length; ) {
-          await this.#until(() => this.#credit > 0);
+          // A worker that asks for single bytes gets larger pieces.
+          const wanted = Math.min(piece.length - at, LEAST_BYTES);
+          await this.#until(() => this.#credit >= wanted);
           if (this.#isSent) return;
           const part = piece.subarray(at, at + this.#credit);
           this.#credit -= part.length;
@@ -387,7 +401,12 @@ export class LinkedCall implements BodySource {
   }
 }
 
-type ResponseHead = Omit<LinkedResponse, "body">;
+interface ResponseHead extends Omit<LinkedResponse, "body"> {
+  /** The value of Content-Length; undefined without that field. */
+  readonly length: number | undefined;
+}
+
+const announcedLength = /^\d{1,15}$/;
 
 /**
  * Reads heads of responses. It remembers some, because most responses of a module have few heads.
@@ -412,11 +431,25 @@ function readHead(text: string): ResponseHead | undefined {
   const [, status, statusMessage = ""] = statusLine.exec(first) ?? [];
   if (status === undefined) return undefined;
   const rawHeaders: string[] = [];
+  const lengths: string[] = [];
   for (const line of lines) {
     const colon = line.indexOf(":");
-    rawHeaders.push(line.slice(0, Math.max(0, colon)), line.slice(colon + 1).trim());
+    const name = line.slice(0, Math.max(0, colon));
+    const value = line.slice(colon + 1).trim();
+    rawHeaders.push(name, value);
+    if (name.length === LENGTH.length && name.toLowerCase() === LENGTH) lengths.push(value);
   }
-  return areFields(rawHeaders) ? { statusCode: Number(status), statusMessage, rawHeaders } : undefined;
+  // Programs in front of this server must not take the end of the body for another place.
+  if (lengths.length > 1 || lengths.some((value) => !announcedLength.test(value))) return undefined;
+  const [length] = lengths;
+  return areFields(rawHeaders)
+    ? {
+        statusCode: Number(status),
+        statusMessage,
+        rawHeaders,
+        length: length === undefined ? undefined : Number(length),
+      }
+    : undefined;
 }
 
 function areFields(fields: readonly string[]): boolean {

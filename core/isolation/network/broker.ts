@@ -4,6 +4,7 @@
  */
 import { lookup as systemLookup } from "node:dns";
 import { connect, isIP, type LookupFunction, type Socket } from "node:net";
+import { hostToDial } from "../../permissions/index.ts";
 import { joinConnections } from "../../relay/tunnel.ts";
 import { isPublicAddress } from "../../util/public_address.ts";
 
@@ -12,9 +13,7 @@ const DIAL_SECONDS = 30;
 
 /** Decides what a module may connect to. */
 export interface NetworkGrant {
-  /**
-   * Whether the name or address, exactly as the module gives it, may be connected to at the port.
-   */
+  /** Whether the name or address may be connected to at the port. */
   allows(host: string, port: number): boolean;
   /** Returns the error for a connection that is not granted. */
   refusal(host: string, port: number): Error;
@@ -64,6 +63,8 @@ export class Broker {
   #dials = 0;
   #ids = 0;
   #pending = 0;
+  /** Resolves when the lookups so far have ended. */
+  #lookups: Promise<void> = Promise.resolve();
 
   constructor(options: BrokerOptions) {
     this.#options = options;
@@ -90,9 +91,10 @@ export class Broker {
     if (!Number.isInteger(port) || (port as number) < 1 || (port as number) > 65_535)
       throw new TypeError("A port is a number from 1 to 65535");
     this.#dials += 1;
-    // A trailing dot names the same host.
-    const name = host.toLowerCase().replace(/\.$/, "");
-    if (!this.#options.grant.allows(name, port as number)) throw this.#options.grant.refusal(name, port as number);
+    const { grant } = this.#options;
+    const name = hostToDial(host);
+    if (name === undefined) throw grant.refusal(host.toLowerCase(), port as number);
+    if (!grant.allows(name, port as number)) throw grant.refusal(name, port as number);
     if (this.#isFull) {
       const message = `The module has ${this.#options.max} connections, which is its limit`;
       throw Object.assign(new Error(message), { code: "EMFILE" });
@@ -130,7 +132,13 @@ export class Broker {
     const { promise, resolve, reject } = Promise.withResolvers<Socket>();
     // A granted address may be private. A granted name must not lead to a private address: whoever
     // controls the name could point it at this machine.
-    const socket = connect({ host, port, lookup: this.#publicLookup(host, port), allowHalfOpen: true });
+    const resolver = this.#publicLookup(host, port);
+    const socket: Socket = connect({
+      host,
+      port,
+      allowHalfOpen: true,
+      lookup: (...values) => this.#inTurn((done) => (socket.destroyed ? done() : resolver(done, ...values))),
+    });
     const timer = setTimeout(() => {
       const message = `connect ETIMEDOUT ${host}:${port}`;
       socket.destroy(Object.assign(new Error(message), { code: "ETIMEDOUT", syscall: "connect" }));
@@ -145,11 +153,20 @@ export class Broker {
     return promise;
   }
 
+  /**
+   * Starts one lookup of the module at a time. The system resolves two names at once for the whole
+   * server, and a module can name hosts that take long.
+   */
+  #inTurn(start: (done: () => void) => void): void {
+    this.#lookups = this.#lookups.then(() => new Promise<void>(start)).catch(() => undefined);
+  }
+
   /** Resolves a name to its public addresses only: what is connected to is what was checked. */
-  #publicLookup(host: string, port: number): LookupFunction {
+  #publicLookup(host: string, port: number): (done: () => void, ...values: Parameters<LookupFunction>) => void {
     const { lookup = systemLookup as unknown as LookupFunction, grant } = this.#options;
-    return (name, options, callback) => {
+    return (done, name, options, callback) => {
       lookup(name, { ...options, all: true }, (error, found) => {
+        done();
         if (error !== null) {
           callback(error, [], 0);
           return;

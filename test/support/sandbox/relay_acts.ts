@@ -34,6 +34,15 @@ export const acts: Readonly<Record<string, readonly [code: string, reason: RegEx
     "let v = []; for (let n = 0; n < 40; n++) v = [v, v]; call('announce', 'evil-event', v)",
     /more than 1000000 objects/,
   ],
+  repeated: [
+    "const v = ['x'.repeat(1e6)]; call('announce', 'evil-event', [v, v, v, v, v])",
+    /objects that are repeated to more than 4194304 bytes/,
+  ],
+  cause: [
+    `call('announce', 'evil-event', new Error("e", { cause: JSON.parse('{"__proto__":{"polluted":1}}') }))`,
+    /the field __proto__/,
+  ],
+  dependency: ["ask('depend', [['helper']], ['double'], [])", /the name of a module is not a text/],
   pollution: [`call("announce", "evil-event", JSON.parse('{"__proto__":{"polluted":1}}'))`, /the field __proto__/],
   many: ["frame({ call: 'log', id: 1, values: Array(1000).fill(1) })", /neither a call nor a reply/],
   unknown: ["call('constructor'); call('__proto__'); call('hasOwnProperty', 'a'); ask('toString')", undefined],

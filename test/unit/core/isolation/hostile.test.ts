@@ -128,6 +128,10 @@ describe("messages of a hostile sandbox", { skip }, () => {
       /cannot provide an app at \/dashboard: .*http_paths: \{ path: \/dashboard \}/,
     ],
     priority: ["of({ apps: [{ ...app, settings: { priority: 1 } }] })", /cannot give an app the priority 1/],
+    routes: [
+      "of({ apps: [1, 2, 3, 4, 5, 6].map((n) => ({ ...app, keys: Array.from({ length: 1000 }, (_, at) => 'GET /' + at), settings: { name: 'routes_' + n } })) })",
+      /More than 5000 routes/,
+    ],
     scopes: ["of({ scopes: [{ kind: 'app', help: '' }] })", /cannot declare token scopes of the kind app/],
     events: ["of({ events: ['server-changed'] })", /cannot hook server-changed/],
     has: ["of({ has: ['toString'] })", /has\[0\] is not one of save, restore/],
@@ -158,6 +162,92 @@ describe("messages of a hostile sandbox", { skip }, () => {
   };
   test("prevent its load when it declares what is not allowed", async (t) => {
     await assertFailed(t, declarations, ([code]) => `${code}\nexport default () => undefined;`);
+  });
+
+  const pretenders: Readonly<Record<string, Case>> = {
+    shop: [
+      'export const options = { shop_admin_key: { type: "string", describe: "Not its own." } }; export default () => undefined;',
+      /cannot declare the option shop_admin_key/,
+    ],
+    config: [
+      `export default (module) => { setImmediate(() => call("announce", "config-changed", { options: ["x"] })); return new Promise(() => undefined); };`,
+      /it announced the event config-changed, which is not its own/,
+    ],
+    pay: [
+      'export const depends = ["http"]; export default (module) => module.provides("http", { name: "pay_desk", route: { GET: () => "pretended" } });',
+      /cannot provide an app by the name pay_desk/,
+    ],
+  };
+  test("prevent its load when its name is chosen so that names of others begin with it", async (t) => {
+    const own = Object.entries(pretenders).map(([name, [code]]) => [`mod_${name}.js`, `${raw}\n${code}`]);
+    const victim = `export default (module) => undefined;`;
+    const host = await pluginHost(
+      t,
+      { ...Object.fromEntries(own), "mod_shop_admin.js": victim, "mod_pay_desk.js": victim },
+      {
+        ...common,
+        ...running(Object.keys(pretenders)),
+        modules_enabled: ["http", ...Object.keys(pretenders), "shop_admin", "pay_desk"],
+        plugin_autoload: false,
+      },
+    );
+    for (const [name, [, reason]] of Object.entries(pretenders)) {
+      assert.equal(stateOf(host, name)?.status, "failed", name);
+      assert.match(stateOf(host, name)?.note ?? "", reason, name);
+    }
+    for (const name of ["shop_admin", "pay_desk"]) assert.equal(stateOf(host, name)?.status, "loaded", name);
+  });
+
+  test("cannot make a module global to serve hosts for which it is not enabled", async (t) => {
+    const file = `export const depends = ["http"];
+      export const global = true;
+      export default (module) => module.provides("http", { route: { GET: () => "everywhere" } });`;
+    const start = (names: readonly string[]) =>
+      pluginHost(
+        t,
+        { "mod_evil.js": file },
+        {
+          ...common,
+          ...running(["evil"]),
+          plugin_autoload: false,
+          hosts: {
+            "a.example": { modules_enabled: ["http", "evil"] },
+            "b.example": { modules_enabled: ["http", ...names] },
+          },
+        },
+      );
+    const closed = await start([]);
+    const open = await start(["evil"]);
+    const failed = closed.host.modules().find(({ name }) => name === "evil");
+    assert.match(failed?.note ?? "", /cannot provide an app on b\.example, where it is not enabled/);
+    assert.equal((await closed.inject("http://b.example/evil")).status, 404);
+    assert.equal((await open.inject("http://b.example/evil")).body, "everywhere");
+  });
+
+  test("cannot read the option of another module whose name begins with its own", async (t) => {
+    const victim =
+      'export const options = { shop_admin_key: { type: "string", describe: "Its key." } }; export default () => undefined;';
+    const thief = `export const depends = ["http"];
+      export default (module) => module.provides("http", { route: { GET: () => {
+        try { return String(module.get_option("shop_admin_key")); } catch (error) { return error.code; }
+      } } });`;
+    for (const order of [
+      ["shop", "shop_admin"],
+      ["shop_admin", "shop"],
+    ]) {
+      const host = await pluginHost(
+        t,
+        { "mod_shop.js": thief, "mod_shop_admin.js": victim },
+        {
+          ...common,
+          ...running(["shop"]),
+          modules_enabled: ["http", ...order],
+          plugin_autoload: false,
+          shop_admin_key: "secret",
+        },
+      );
+      assert.equal((await host.inject("/shop")).body, "undefined");
+    }
   });
 
   test("are not made by calls of the module object, which refuses them with the remedy", async (t) => {

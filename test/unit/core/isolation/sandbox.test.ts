@@ -70,6 +70,17 @@ export default (module) => module.provides("http", { route: {
 } });`;
 
 describe("a sandboxed process", { skip }, () => {
+  test("cannot put characters that control a terminal into the reason for its end", async (t) => {
+    const file = `import { writeSync } from "node:fs";
+      export default () => {
+        writeSync(2, "The sandbox cannot start (\\u001b]0;title\\u0007\\u009b2J)\\n");
+        setTimeout(() => process.exit(1), 100);
+        return new Promise(() => undefined);
+      };`;
+    const host = await pluginHost(t, { "mod_shop.js": file }, running(["shop"]));
+    assert.match(stateOf(host, "shop")?.note ?? "", /The sandbox cannot start \(\\x1b\]0;title\\x07\\x9b2J\)/);
+  });
+
   test("has the variables that are granted and no others, and an empty temporary folder of its own", async (t) => {
     Object.assign(process.env, { SHOP_KEY: "granted", SHOP_OTHER: "secret", MODHOST_SHOP_WORD: "option" });
     t.after(() => {

@@ -42,6 +42,20 @@ describe("a use of a permission", () => {
     }
   });
 
+  test("has a text that controls no terminal, whatever the module calls it", () => {
+    const { authority, states, warned } = made({});
+    const item = "/x\u001b]0;title\u0007\u009b2J\u202e";
+    for (const kind of ["run", "listen", "call"] as const) {
+      assert.throws(
+        () => authority.use({ kind, item }),
+        ({ message }: Error) => !/[\p{Cc}\u202e]/u.test(message),
+      );
+    }
+    const texts = [...warned, ...states().flatMap(({ text, grant }) => [text, grant ?? ""])];
+    assert.equal(texts.length, 9);
+    for (const text of texts) assert.doesNotMatch(text, /[\p{Cc}\u202e]/u);
+  });
+
   test("passes without any grant if nothing restricts the module, and is counted", () => {
     const { authority, states } = made(undefined);
     authority.use({ kind: "call", item: "node.cat" });

@@ -12,6 +12,7 @@ import { makeDataFolder } from "#core/isolation/policy.ts";
 import { locatePath } from "#core/module/locate.ts";
 import { rightsOf } from "#core/module/rights.ts";
 import type { ModulePermissions } from "#core/types.ts";
+import { packageFolder } from "#core/util/package.ts";
 import { folderOf } from "../module/support.ts";
 
 interface Server {
@@ -143,6 +144,19 @@ describe("a grant is refused", () => {
     refused(() => policy({ read: ["./self"] }), "grant.read", /facts about all processes/);
   });
 
+  test("if a link in the module's own folder leads out of it, also to what does not exist yet", async (t) => {
+    const { folder, policy } = await server(t);
+    await symlink(join(folder, "srv"), join(folder, "modules/mod_shop/state"));
+    await symlink("../../later", join(folder, "modules/mod_shop/new"));
+    const link = (path: string) =>
+      new RegExp(`it is a link to ${join(folder, path)}: write that path if this is meant`);
+    refused(() => policy({ write: ["./state"] }), "grant.write", link("srv"));
+    refused(() => policy({ read: ["./state/pictures"] }), "grant.read", link("srv/pictures"));
+    refused(() => policy({ run: ["./state/tool"] }), "grant.run", link("srv/tool"));
+    refused(() => policy({ write: [join(folder, "modules/mod_shop/new")] }), "grant.write", link("later"));
+    assert.deepEqual(policy({ write: ["../../srv"] })?.write, [join(folder, "srv")]);
+  });
+
   test("if code would be writable: of the module, of others, of the server, or a command", async (t) => {
     const { folder, policy } = await server(t);
     const cases: readonly [path: string, reason: RegExp][] = [
@@ -175,6 +189,20 @@ describe("a grant is refused", () => {
     const source = locatePath(join(folder, "app"));
     assert.ok(rightsOf(config, source, "sandboxed").policy);
   });
+});
+
+test("no module is sandboxed while the server's package, which all of them read, contains files of the operator", async (t) => {
+  const source = locatePath(join(await folderOf(t, { "mod_shop/index.js": "" }), "mod_shop"));
+  const rights = (log_file: string) => {
+    const config = configFrom({ modules: { shop: { run: "sandboxed" } }, data_path: "/srv/d", log_file }, "/srv");
+    return () => rightsOf(config, source, "sandboxed");
+  };
+  const config = join(packageFolder(), "config");
+  assert.throws(
+    rights(join(config, "server.log")),
+    /the server's package, which it can read, contains the log \(.*\): move/,
+  );
+  assert.ok(rights("/srv/server.log")());
 });
 
 test("the data folder is created for its owner alone", async (t) => {

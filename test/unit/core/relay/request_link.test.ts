@@ -385,6 +385,7 @@ const heads = [
     "HTTP/1.1 000 X",
     "HTTP/2 200 OK",
   ],
+  ...["+5", "0x5", "-1", "5, 5", "5\r\nContent-Length: 6", ""].map((length) => `${ok}\r\nContent-Length: ${length}`),
   ...["X Y: 1", ": 1", "X", "X: a\rb", "X: a\nb", "X: a\0b", " X: 1", "X\n: 1"].map((line) => `${ok}\r\n${line}`),
 ];
 
@@ -434,16 +435,60 @@ describe("a worker that sends", () => {
     assert.deepEqual(reasons, []);
   });
 
+  test("a body in countless small pieces leaves the host most of its time", async (t) => {
+    const count = 20_000;
+    const pieces = Array.from({ length: count }, () => frameOf(data, 0, false, "", "x"));
+    const { link } = await attack(t, [frameOf(response, 0, false, ok), ...pieces, frameOf(end, 0, true)]);
+    let turns = 0;
+    const timer = setInterval(() => (turns += 1), 1);
+    t.after(() => clearInterval(timer));
+    const text = await textOf(await link.send(get()).response);
+    assert.equal(text, "x".repeat(count));
+    // 256 pieces are handled between two of its turns.
+    assert.ok(turns > count / 256 / 2, `other work had ${turns} turns`);
+  });
+
+  test("its credit byte by byte gets the body of the request in larger pieces", async (t) => {
+    const count = 200;
+    const received: number[] = [];
+    let isDone = false;
+    const { link } = await listen(t, (socket) => {
+      let window = WINDOW_BYTES;
+      socket.on("data", async ({ length }: Buffer) => {
+        received.push(length);
+        const isFirst = window > 0;
+        window -= length;
+        if (!isFirst || window > 0) return;
+        for (let n = 0; n < count; n += 1) {
+          socket.write(frameOf(credit, 0, true, "1"));
+          await sleep(0);
+        }
+        isDone = true;
+      });
+    });
+    const body = new Uint8Array(WINDOW_BYTES + count);
+    void link.send({ ...get(), head: ["POST", ...get().head.slice(1)], body }).response.catch(() => undefined);
+    await eventually("the worker has asked for everything", () => isDone);
+    const sum = () => received.reduce((all, length) => all + length, 0);
+    await eventually("the body is sent", () => sum() > WINDOW_BYTES + count);
+    // The body, the head and some prefixes: not one for each byte.
+    assert.ok(sum() < WINDOW_BYTES + count + 500, `${sum()} bytes`);
+  });
+
   test("less than Content-Length announces fails the body", async (t) => {
     const frames = [frameOf(response, 0, false, `${ok}\r\nContent-Length: 5`, "he"), frameOf(end, 0, true)];
     const { link } = await attack(t, frames);
     await assert.rejects(link.send(get()).response.then(textOf));
+    const whole = await attack(t, [frameOf(response, 0, true, `${ok}\r\nContent-Length: 5`, "he")]);
+    await assert.rejects(whole.link.send(get()).response.then(textOf));
   });
 
   test("more than Content-Length announces does not lengthen the body", async (t) => {
     const frames = [frameOf(response, 0, false, `${ok}\r\nContent-Length: 2`, "hello"), frameOf(end, 0, true)];
     const { link } = await attack(t, frames);
     assert.equal(await textOf(await link.send(get()).response), "he");
+    const whole = await attack(t, [frameOf(response, 0, true, `${ok}\r\nContent-Length: 2`, "hello")]);
+    assert.equal(await textOf(await whole.link.send(get()).response), "he");
   });
 
   test("an abort fails that request alone", async (t) => {

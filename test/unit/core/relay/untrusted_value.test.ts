@@ -6,8 +6,7 @@ import { untrustedFault } from "#core/relay/untrusted_value.ts";
 
 /** Serializes a value as V8 does, and reads it again. */
 const fault = (value: unknown) => {
-  const bytes = serialize(value);
-  return untrustedFault(deserialize(bytes), bytes.length);
+  return untrustedFault(deserialize(serialize(value)), 4 * 2 ** 20);
 };
 const rawFault = (...bytes: number[]) => untrustedFault(deserialize(Buffer.from(bytes)), bytes.length);
 
@@ -48,8 +47,33 @@ test("lists that contain one another so often that nobody can walk through them 
   assert.match(fault(value) ?? "", /more than 1000000 objects/);
 });
 
+test("a list that occurs so often that its copies exceed the size of a message is refused", () => {
+  const texts = ["text".repeat(1000)];
+  const bytes = serialize(Array.from({ length: 1000 }, () => texts));
+  assert.equal(untrustedFault(deserialize(bytes), 4_000_000), "objects that are repeated to more than 4000000 bytes");
+  assert.equal(untrustedFault(deserialize(bytes), 5_000_000), undefined);
+  const empty = Object.assign([], { length: 1_000_000 });
+  const buffer = new Uint8Array(1_000_000);
+  for (const one of [empty, buffer])
+    assert.match(fault([1, 2, 3, 4, 5].map(() => one)) ?? "", /objects that are repeated to more than/);
+});
+
+test("the cause of an error is checked like any other value", () => {
+  const withCause = (cause: unknown) => fault(new Error("e", { cause }));
+  assert.equal(withCause({ a: /(a+)+$/ }), "a regular expression");
+  assert.equal(withCause(JSON.parse('{"__proto__":1}')), "an object with the field __proto__");
+  assert.equal(withCause(new Error("the cause")), undefined);
+});
+
 test("values that are nested deeply, that reserve memory, or that take long to match are refused", () => {
   assert.match(fault(nested(200)) ?? "", /depth of more than 128/);
+  // Each list of the outer one contains the one before it.
+  let last: unknown[] = [];
+  const lists = Array.from({ length: 10 }, () => {
+    for (let at = 0; at < 100; at += 1) last = [last];
+    return last;
+  });
+  assert.match(fault(lists) ?? "", /depth of more than 128/);
   assert.equal(rawFault(0xff, 15, 0x7e, 0, 0xff, 0xff, 0xff, 0xff, 15), "a resizable buffer");
   assert.equal(fault({ a: /(a+)+$/ }), "a regular expression");
 });

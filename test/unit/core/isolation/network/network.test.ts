@@ -404,6 +404,49 @@ test("connections have a limit", async () => {
   small.close();
 });
 
+test("names of one module are resolved one after the other", async () => {
+  let running = 0;
+  let most = 0;
+  const slow = new Broker({
+    grant: { allows: () => true, refusal: () => new Error("refused") },
+    open: () => connect({ path: join(folder, "dials") }),
+    max: 10,
+    lookup: ((_name: string, _options: object, callback: (error: Error) => void) => {
+      most = Math.max(most, (running += 1));
+      setTimeout(() => {
+        running -= 1;
+        callback(new Error("not found"));
+      }, 5);
+    }) as unknown as LookupFunction,
+  });
+  const dials = ["a.example", "b.example", "c.example"].map((name) =>
+    assert.rejects(slow.dial(name, 443), /not found/),
+  );
+  await Promise.all(dials);
+  assert.equal(most, 1);
+});
+
+test("a name is resolved in the form in which it was checked", async () => {
+  const resolved: string[] = [];
+  const strict = new Broker({
+    grant: { allows: (host) => host === "api.example", refusal: (host) => new Error(`refused ${host}`) },
+    open: () => connect({ path: join(folder, "dials") }),
+    max: 1,
+    lookup: ((name: string, _options: object, callback: (error: Error) => void) => {
+      resolved.push(name);
+      callback(new Error("not found"));
+    }) as unknown as LookupFunction,
+  });
+  for (const name of ["api.example/.evil.test", "api.example#.evil.test", "%61pi.example", "API.example."])
+    await assert.rejects(strict.dial(name, 443), /not found/, name);
+  assert.deepEqual(
+    resolved,
+    Array.from({ length: 4 }, () => "api.example"),
+  );
+  for (const name of ["user@api.example", "[::1]", "0x7f.1", "127.1", "api .example"])
+    await assert.rejects(strict.dial(name, 443), /refused/, name);
+});
+
 test("a dial that is malformed is refused", async () => {
   for (const [host, port] of [
     ["", 80],
