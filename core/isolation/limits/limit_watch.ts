@@ -132,6 +132,7 @@ export class LimitWatch {
     this.#firstDisk ??= bytes;
     const text = `it has ${sizeText(bytes)} on disk, and limits.disk allows ${sizeText(disk)}`;
     if (bytes > Math.max(disk, this.#firstDisk)) this.#events.exceeded(text);
+    else if (bytes > disk) this.#events.noticed(`is over a limit and may write nothing more: ${text}`);
     else if (bytes > disk * SOFT) this.#events.noticed(`comes near a limit: ${text}`);
     const took = performance.now() - begun;
     this.#plan(1, Math.max(DISK_MS, DISK_PAUSES * took), () => this.#lookAtDisk());

@@ -125,8 +125,14 @@ class NoisyHost implements AsyncDisposable {
       http_interfaces: ["127.0.0.1"],
       https_ports: [],
       data_path: join(folder, "data"),
+      // Lower than the defaults, so that each is reached within seconds.
+      isolated_timeout: 2,
       modules: {
-        noisy: { run: "sandboxed", grant: { write: ["data"], run: ["/usr/bin/env", "/bin/sh", "/usr/bin"] } },
+        noisy: {
+          run: "sandboxed",
+          grant: { write: ["data"], run: ["/usr/bin/env", "/usr/bin/sh", "/usr/bin/dash"] },
+          limits: { memory: "256MiB", disk: "64MiB" },
+        },
       },
     };
     const program = fileURLToPath(new URL("./host_program.ts", import.meta.url));

@@ -198,7 +198,7 @@ describe("the limits of a sandboxed module", { skip }, () => {
     // The disk is looked at every 2 seconds.
     await sleep(5000);
     assert.equal((await host.inject("/greedy")).body, second);
-    assert.match(noteOf(host), /^comes near a limit: it has/);
+    assert.match(noteOf(host), /^is over a limit and may write nothing more: it has/);
     void host.inject("/greedy/data");
     await assertRestarted(host, second, /on disk, and limits\.disk allows 4 MiB/);
   });
