@@ -5,7 +5,7 @@ const HELP = `npm run bench -- [NAME...] [OPTIONS]       all of them without a n
 
   host       requests, files, TLS, websockets and the start, compared with other servers
   metrics    the cost of metrics per request
-  isolated   the cost of a worker of its own for a module
+  isolated   the same routes in sandboxed, isolated and trusted modules
   workers    a server with one process and with two
   node       adds, reads and small calls, compared with other nodes and with the limit of the machine
   mount      the mounts of a node, compared with the same work over RPC

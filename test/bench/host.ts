@@ -5,6 +5,7 @@ import { makeSelfSigned } from "#core/tls/self_signed.ts";
 import { Package } from "./host/packaged.ts";
 import {
   type Asker,
+  apart,
   type HostServer,
   type HostWork,
   LARGE_FILE,
@@ -25,22 +26,34 @@ export interface HostBenchOptions {
   readonly only?: string;
 }
 
+/** Compares the host with other servers. */
+export const benchHost = (options: HostBenchOptions, report: BenchReport): Promise<void> =>
+  bench("host", works, options, report);
+
+/** Compares modules that run in a sandbox, in a worker thread and in the host's thread. */
+export const benchIsolated = (options: HostBenchOptions, report: BenchReport): Promise<void> =>
+  bench("isolated", apart, options, report);
+
 /**
- * Compares the host with other servers. They take short turns, so that a change in the machine's
- * speed affects all of them. The tables show medians over the rounds; ratios are taken within each
- * round.
+ * The servers take short turns, so that a change in the machine's speed affects all of them. The
+ * tables show medians over the rounds; ratios are taken within each round.
  */
-export async function benchHost({ rounds = 7, only = "" }: HostBenchOptions, report: BenchReport): Promise<void> {
+async function bench(
+  name: "host" | "isolated",
+  all: readonly HostWork[],
+  { rounds = 7, only = "" }: HostBenchOptions,
+  report: BenchReport,
+): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-host-"));
   try {
     const env = await furnish(folder);
     const versions = versionsOf(["koa", "@koa/router", "koa-static", "fastify", "ws"]);
-    const section = report.section("host", { how: `${rounds} rounds`, versions, isWhole: only === "" });
+    const section = report.section(name, { how: `${rounds} rounds`, versions, isWhole: only === "" });
     const table = new Comparison<TurnMeasurements>(section, [
       { title: "CPU time, or what it takes", isCompared: true },
       { title: "rate, or what it takes", isCompared: true },
     ]);
-    for (const work of works.filter(({ name }) => new RegExp(only).test(name))) {
+    for (const work of all.filter((each) => new RegExp(only).test(each.name))) {
       const { name, aim, metrics } = work;
       const [cost, other] = metrics;
       table.add(

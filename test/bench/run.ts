@@ -1,8 +1,7 @@
 import { parseArgs } from "node:util";
 import { benchGateway } from "./gateway.ts";
 import { helpOf } from "./help.ts";
-import { benchHost } from "./host.ts";
-import { benchIsolated } from "./isolated.ts";
+import { benchHost, benchIsolated } from "./host.ts";
 import { benchMetrics } from "./metrics.ts";
 import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
