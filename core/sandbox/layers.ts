@@ -191,7 +191,7 @@ const permissionLayer: SandboxLayer = {
 const limitsLayer: SandboxLayer = {
   name: "limits",
   works: true,
-  detail: "The kernel limits memory, open files, processes, processor time and the size of files (prlimit).",
+  detail: "The kernel limits reserved memory, open files, processes and the size of files (prlimit).",
   isRequired: false,
 };
 
