@@ -23,10 +23,14 @@ import { readLoaded } from "./received.ts";
 import { loadedFault, optionsFault } from "./rules.ts";
 import type { ModuleRunner } from "./runner.ts";
 import { type RunnerKind, refusalIn } from "./runner_kind.ts";
+import { type Spares, spareKey } from "./spares.ts";
 import { countVariables, type IsolatedRights, type IsolationDeps, othersOf, taskOf } from "./task.ts";
 import { WorkerThread } from "./thread.ts";
 
-export type { IsolationDeps } from "./task.ts";
+export interface IsolatedDeps extends IsolationDeps {
+  /** The processes that wait for sandboxed modules. */
+  readonly spares: Spares;
+}
 
 /** Milliseconds that a worker or sandbox which has evaluated a file waits for an instance. */
 const MAX_SPARE_MS = 10_000;
@@ -42,7 +46,7 @@ const NOTICE_MS = 60_000;
  */
 export async function isolatedCode(
   source: ModuleSource,
-  deps: IsolationDeps,
+  deps: IsolatedDeps,
   rights: ModuleRights,
 ): Promise<ModuleCode> {
   const { file, name } = source;
@@ -54,7 +58,7 @@ export async function isolatedCode(
   const reason = kind === "sandbox" ? sandboxUnavailable() : undefined;
   if (reason !== undefined) throw new ModhostError("SANDBOX_UNAVAILABLE", { reason });
   const isolated: IsolatedRights = { rights, authority: authorityOf(name, deps, rights) };
-  const create = () => runnerOf({ ...source, file }, deps, isolated);
+  const create = () => begun({ ...source, file }, deps, isolated);
   const described = create();
   const code = await described
     .describe()
@@ -79,6 +83,19 @@ export async function isolatedCode(
 }
 
 const kindOf = ({ run }: ModuleRights): RunnerKind => (run === "sandboxed" ? "sandbox" : "worker");
+
+/** Whether the operator wants a process to wait for the module. */
+const wantsSpare = ({ run, settings }: ModuleRights): boolean => run === "sandboxed" && settings.spare;
+
+/** Returns a worker or sandbox in which the code can run: the one that waits, or a new one. */
+function begun(source: SourceFile, deps: IsolatedDeps, isolated: IsolatedRights): ModuleRunner {
+  const spare = wantsSpare(isolated.rights)
+    ? deps.spares.take(source.name, spareKey(source, deps, isolated))
+    : undefined;
+  const runner = spare ?? runnerOf(source, deps, isolated);
+  runner.begin();
+  return runner;
+}
 
 function runnerOf(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights): ModuleRunner {
   const Runner = kindOf(isolated.rights) === "sandbox" ? SandboxProcess : WorkerThread;
@@ -127,7 +144,7 @@ interface IsolatedParts {
   readonly isolated: IsolatedRights;
   readonly module: Module;
   readonly owner: InstanceOwner;
-  readonly deps: IsolationDeps;
+  readonly deps: IsolatedDeps;
 }
 
 /** One instance of a module that runs in a worker or a sandbox. */
@@ -139,12 +156,15 @@ class Isolated {
   readonly #isSandboxed: boolean;
   readonly #module: Module;
   readonly #owner: InstanceOwner;
-  readonly #deps: IsolationDeps;
+  readonly #deps: IsolatedDeps;
   readonly #address: { readonly path: string; readonly token: string };
   readonly #forwarder: Forwarder;
   readonly #calls: ModuleCalls;
   #left: Promise<unknown> | undefined;
   #isEnding = false;
+  #hasCrashed = false;
+  /** Lets go of the process that waits to take over. */
+  #releaseSpare: ((hasCrashed: boolean) => void) | undefined;
 
   constructor({ code, runner, isolated, module, owner, deps }: IsolatedParts) {
     this.#code = code;
@@ -214,12 +234,30 @@ class Isolated {
 
   #activate(): () => Promise<unknown> {
     const failed = (error: unknown) => this.#owner.fault("adding what it provides", error);
+    this.#keepSpare();
     void this.#runner.channel.call("commit").catch(failed);
     this.#runner.watch(this.#module.get_option_period("isolated_timeout") ?? 10, {
       nearly: (reason) => void this.#retire(reason),
       noticed: (reason) => this.#notice(reason),
     });
     return () => this.#leave();
+  }
+
+  #keepSpare(): void {
+    const { rights } = this.#isolated;
+    if (!wantsSpare(rights)) return;
+    const { source, requests } = this.#runner;
+    const { name } = source;
+    const { spares, context } = this.#deps;
+    this.#owner.hasSpare = () => spares.isReady(name);
+    this.#releaseSpare = spares.keep({
+      name,
+      log: context.log.of(name, "*"),
+      key: () => spareKey(source, this.#deps, this.#isolated),
+      create: () => runnerOf(source, this.#deps, this.#isolated),
+      isQuiet: () => requests.isIdle,
+      isExpected: () => context.states().some((state) => state.name === name),
+    });
   }
 
   get #key(): string {
@@ -258,6 +296,7 @@ class Isolated {
 
   async #end(): Promise<void> {
     this.#isEnding = true;
+    this.#releaseSpare?.(this.#hasCrashed);
     await this.#runner.end();
     await this.#runner.ended;
   }
@@ -265,6 +304,7 @@ class Isolated {
   #ended(reason: string): void {
     this.#forwarder.close();
     if (this.#isEnding) return;
+    this.#hasCrashed = true;
     this.#deps.incidents.record(this.#key, `was restarted: ${reason}`);
     this.#deps.ended(this.#owner, reason);
   }
