@@ -33,7 +33,7 @@ export interface IsolatedDeps extends IsolationDeps {
 }
 
 /** Milliseconds that a worker or sandbox which has evaluated a file waits for an instance. */
-const MAX_SPARE_MS = 10_000;
+const MAX_UNUSED_MS = 10_000;
 
 /** Milliseconds between two log lines about the same limit. */
 const NOTICE_MS = 60_000;
@@ -58,7 +58,7 @@ export async function isolatedCode(
   const reason = kind === "sandbox" ? sandboxUnavailable() : undefined;
   if (reason !== undefined) throw new ModhostError("SANDBOX_UNAVAILABLE", { reason });
   const isolated: IsolatedRights = { rights, authority: authorityOf(name, deps, rights) };
-  const create = () => begun({ ...source, file }, deps, isolated);
+  const create = () => takeRunner({ ...source, file }, deps, isolated);
   const described = create();
   const code = await described
     .describe()
@@ -68,15 +68,15 @@ export async function isolatedCode(
       throw error;
     });
   // The first instance runs where the file was evaluated.
-  let spare: ModuleRunner | undefined = described;
+  let evaluated: ModuleRunner | undefined = described;
   const unused = setTimeout(() => {
-    void spare?.end();
-    spare = undefined;
-  }, MAX_SPARE_MS).unref();
+    void evaluated?.end();
+    evaluated = undefined;
+  }, MAX_UNUSED_MS).unref();
   const load = (module: Module, owner: InstanceOwner) => {
     clearTimeout(unused);
-    const runner = spare?.isAlive ? spare : create();
-    spare = undefined;
+    const runner = evaluated?.isAlive ? evaluated : create();
+    evaluated = undefined;
     return new Isolated({ code, runner, isolated, module, owner, deps }).load();
   };
   return { source, load, ...code };
@@ -88,16 +88,16 @@ const kindOf = ({ run }: ModuleRights): RunnerKind => (run === "sandboxed" ? "sa
 const wantsSpare = ({ run, settings }: ModuleRights): boolean => run === "sandboxed" && settings.spare;
 
 /** Returns a worker or sandbox in which the code can run: the one that waits, or a new one. */
-function begun(source: SourceFile, deps: IsolatedDeps, isolated: IsolatedRights): ModuleRunner {
+function takeRunner(source: SourceFile, deps: IsolatedDeps, isolated: IsolatedRights): ModuleRunner {
   const spare = wantsSpare(isolated.rights)
     ? deps.spares.take(source.name, spareKey(source, deps, isolated))
     : undefined;
-  const runner = spare ?? runnerOf(source, deps, isolated);
+  const runner = spare ?? newRunner(source, deps, isolated);
   runner.begin();
   return runner;
 }
 
-function runnerOf(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights): ModuleRunner {
+function newRunner(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights): ModuleRunner {
   const Runner = kindOf(isolated.rights) === "sandbox" ? SandboxProcess : WorkerThread;
   return new Runner(source, deps, isolated);
 }
@@ -254,7 +254,7 @@ class Isolated {
       name,
       log: context.log.of(name, "*"),
       key: () => spareKey(source, this.#deps, this.#isolated),
-      create: () => runnerOf(source, this.#deps, this.#isolated),
+      create: () => newRunner(source, this.#deps, this.#isolated),
       isQuiet: () => requests.isIdle,
       isExpected: () => context.states().some((state) => state.name === name),
     });
