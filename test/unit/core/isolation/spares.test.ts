@@ -21,6 +21,7 @@ export default (module) => module.provides("http", { route: {
   GET: ({ request }) => {
     const file = request.header("x-file");
     if (file === "exit") process.exit(3);
+    if (file === "memory") globalThis.kept = Buffer.alloc(95 << 20, 1);
     try { return file ? readFileSync(file, "utf8") : "${text}"; } catch ({ code }) { return code; }
   },
 } });`;
@@ -55,8 +56,11 @@ async function spared(isReady: () => boolean | undefined, used?: number): Promis
 
 const hasSpare = (host: TestHost) => () => stateOf(host, "shop")?.has_spare;
 
-async function sparedHost(t: TestContext): Promise<{ host: Awaited<ReturnType<typeof pluginHost>> } & Spared> {
-  const host = await pluginHost(t, { "mod_shop/mod_shop.js": shop() }, withSpare());
+async function sparedHost(
+  t: TestContext,
+  own = {},
+): Promise<{ host: Awaited<ReturnType<typeof pluginHost>> } & Spared> {
+  const host = await pluginHost(t, { "mod_shop/mod_shop.js": shop() }, withSpare(own));
   return { host, ...(await spared(hasSpare(host))) };
 }
 
@@ -80,6 +84,14 @@ describe("a spare process", { skip }, () => {
     assert.match(stateOf(host, "shop")?.note ?? "", /^was restarted: its sandbox ended: process\.exit\(3\)/);
     const next = await spared(hasSpare(host), spare);
     assert.ok(![used, spare].includes(next.spare));
+  });
+
+  test("takes over near the limit of memory", async (t) => {
+    const { host, used, spare } = await sparedHost(t, { limits: { memory: "160MiB" } });
+    await host.inject({ path: "/shop", headers: { "x-file": "memory" } });
+    await eventually("the process is replaced", () => !sandboxes().includes(used));
+    assert.match(stateOf(host, "shop")?.note ?? "", /^was replaced by a fresh sandbox: it used \d+ MiB of memory/);
+    assert.ok(sandboxes().includes(spare));
   });
 
   test("evaluates the file as it is when the module is reloaded", async (t) => {
