@@ -44,13 +44,7 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
   mkdirSync(temporary, { mode: 0o700 });
   const data = makeDataFolder(rights);
   const folders = data === undefined ? [] : [data];
-  const isWithin = namespaces !== "off" && hasLayer("namespaces");
-  // In namespaces the folders above are others, which every user may pass.
-  const barriers = [
-    ...[program, source.file].map((file) => ({ path: barrierTo(file), isAboveData: false })),
-    ...(isWithin ? [] : folders.map((each) => ({ path: barrierAbove(each), isAboveData: true }))),
-  ];
-  const barrier = barriers.find((each): each is Barrier => each.path !== undefined);
+  const barrier = barrierOf([program, source.file], rights);
   // An audited module runs as the user of the server.
   const user = barrier === undefined && rights.policy?.isAudited !== true ? "own" : "same";
   const id = sandboxUser(source.name, user);
@@ -73,6 +67,21 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     rlimits: rlimitsOf(limitsOf(rights.settings), id !== undefined),
   };
   return { policy, barrier };
+}
+
+/**
+ * Returns what keeps a module from having a user of its own; undefined if nothing does. `files`:
+ * those that its process reads first.
+ */
+export function barrierOf(files: readonly string[], rights: ModuleRights): Barrier | undefined {
+  const data = dataFolderOf(rights);
+  const isWithin = (rights.policy?.namespaces ?? "auto") !== "off" && hasLayer("namespaces");
+  const barriers = [
+    ...files.map((path) => ({ path: barrierTo(path), isAboveData: false })),
+    // In namespaces the folders above are others, which every user may pass.
+    ...(isWithin || data === undefined ? [] : [{ path: barrierAbove(data), isAboveData: true }]),
+  ];
+  return barriers.find((each): each is Barrier => each.path !== undefined);
 }
 
 /** Returns the folder for temporary files in the private folder of a process. */

@@ -65,6 +65,7 @@ export class SandboxProcess extends ModuleRunner {
   readonly #broker: Broker;
   readonly #servers: SandboxServers;
   readonly #heap: number;
+  readonly #beginWatch: () => LimitWatch;
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
   #isHandling = false;
@@ -133,8 +134,7 @@ export class SandboxProcess extends ModuleRunner {
       });
       child.once("exit", (code, signal) => void this.#exited(code, signal).then(resolve));
     });
-    const watch = this.#watch(limits, isolated);
-    void this.ended.then(() => watch.stop());
+    this.#beginWatch = () => this.#watch(limits, isolated);
     child.unref();
     for (const stream of [child.stdout, child.stderr, socket]) (stream as { unref?(): void } | null)?.unref?.();
   }
@@ -158,6 +158,11 @@ export class SandboxProcess extends ModuleRunner {
       rmSync(this.folder, { recursive: true, force: true });
       throw error;
     }
+  }
+
+  override begin(): void {
+    const watch = this.#beginWatch();
+    void this.ended.then(() => watch.stop());
   }
 
   #watch(limits: ModuleLimits, { rights }: IsolatedRights): LimitWatch {
