@@ -13,7 +13,7 @@ async function readMuch(collects: boolean): Promise<{ readonly most: number; rea
   return report;
 }
 
-test("what a worker has read and dropped is freed after some MiB, long before V8 would start a collection", async () => {
+test("memory that a worker has read and dropped is freed after some MiB, long before V8 would start a collection", async () => {
   const without = await readMuch(false);
   const { most, isHidden } = await readMuch(true);
   assert.ok(without.most > 40 * MEBIBYTE, `V8 let ${without.most} bytes accumulate`);
