@@ -2,7 +2,7 @@
  * Runs a sandboxed module in a process. Its code may be hostile: the host limits the size and the
  * rate of its messages, and ends it at the first one that is malformed.
  */
-import { rmSync } from "node:fs";
+import { closeSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
@@ -15,6 +15,7 @@ import { FrameDecoder, FrameFault, frameOf } from "../relay/frames.ts";
 import { innerPath } from "../relay/inner_request.ts";
 import { untrustedFault } from "../relay/untrusted_value.ts";
 import { launchAudited, launchSandboxed, moduleProcess, type Sandboxed } from "../sandbox/index.ts";
+import { openCompiledCode } from "../util/compiled_code.ts";
 import { reasonOf } from "../util/errors.ts";
 import { layerStates } from "./layer_states.ts";
 import { type LimitedProcess, LimitWatch } from "./limits/limit_watch.ts";
@@ -142,9 +143,13 @@ export class SandboxProcess extends ModuleRunner {
   #launch({ rights }: IsolatedRights, start: SandboxStart, connections: string): Sandboxed {
     const { name } = this.source;
     const isAudited = rights.policy?.isAudited === true;
+    const compiled = openCompiledCode();
     try {
       const { policy, barrier } = makePolicy({ source: this.source, program, folder: this.folder }, rights);
-      const launch = { name, program, policy, nodeOptions: nodeOptions(this.#heap) };
+      const launch = {
+        ...{ name, program, policy, nodeOptions: nodeOptions(this.#heap) },
+        ...(compiled !== undefined && { compiled }),
+      };
       if (isAudited) {
         const paths = { requests: this.path, connections };
         this.layers = [];
@@ -157,6 +162,8 @@ export class SandboxProcess extends ModuleRunner {
     } catch (error) {
       rmSync(this.folder, { recursive: true, force: true });
       throw error;
+    } finally {
+      if (compiled !== undefined) closeSync(compiled);
     }
   }
 

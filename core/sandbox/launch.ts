@@ -1,6 +1,7 @@
 /** Starts a sandboxed process. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync, realpathSync } from "node:fs";
+import { closeSync, openSync, readFileSync, realpathSync } from "node:fs";
+import { devNull } from "node:os";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { ModhostError } from "../util/errors.ts";
@@ -49,16 +50,18 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
   };
   const before = isInNamespace ? bubblewrap(rules, launcherFile, [dirname(launch.listen)]) : [];
   const [program, ...args] = [...before, spec.node, ...launcherOptions, launcherFile];
+  const empty = openSync(devNull, "r");
   const child = spawn(program!, args, {
     // The launcher replaces descriptor 4 by the listening socket after it has read the spec, which
-    // others on this machine could read if it were an argument. Descriptor 5 is taken, so that the
-    // launcher opens nothing there before it makes the second socket.
-    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "ignore"],
+    // others on this machine could read if it were an argument. Descriptors 5 and 6 are taken in
+    // any case, so that the launcher opens nothing there. "ignore" would leave them free.
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", empty, launch.compiled ?? empty],
     env: launcherEnvironment(program),
     cwd: "/",
     // A session of its own: no terminal, and no signals to the server's process group.
     detached: true,
   });
+  closeSync(empty);
   if (spec.run) child.once("exit", () => endGroup(child.pid));
   const input = child.stdio[LISTENER] as Duplex;
   // A launcher that ends before it has read everything reports why on stderr.
@@ -72,9 +75,9 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
  * would refuse. It makes no sockets.
  */
 export function launchAudited(launch: Omit<SandboxLaunch, "listen" | "listenForConnections">): Sandboxed {
-  const { program, args, policy, nodeOptions = [] } = launch;
+  const { program, args, policy, nodeOptions = [], compiled = "ignore" } = launch;
   const child = spawn(process.execPath, ["--permission-audit", "--no-warnings", ...nodeOptions, program, ...args], {
-    stdio: ["ignore", "pipe", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", "pipe", "ignore", "ignore", compiled],
     env: policy.env,
     cwd: "/",
     detached: true,

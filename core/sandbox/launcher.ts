@@ -13,7 +13,7 @@ import { Libc } from "./kernel/libc.ts";
 import { architecture, calls } from "./kernel/numbers.ts";
 import { dropPrivileges, endWithParent, setLimits } from "./kernel/rights.ts";
 import { refusePrivileges, restrictCalls } from "./kernel/seccomp.ts";
-import { CHANNEL, CONNECTIONS, type LauncherSpec, LISTENER, NOT_STARTED, type ProbeReport } from "./spec.ts";
+import { CHANNEL, COMPILED, CONNECTIONS, type LauncherSpec, LISTENER, NOT_STARTED, type ProbeReport } from "./spec.ts";
 
 const [, , argument] = process.argv;
 let abi = 0;
@@ -39,7 +39,8 @@ function launch(spec: LauncherSpec): void {
   step = "landlock";
   refusePrivileges(libc);
   // Listing the descriptors needs /proc, which is out of reach afterwards.
-  keepOnly(libc, [0, 1, 2, CHANNEL, LISTENER, ...(spec.listenForConnections === undefined ? [] : [CONNECTIONS])]);
+  const sockets = [CHANNEL, LISTENER, ...(spec.listenForConnections === undefined ? [] : [CONNECTIONS])];
+  keepOnly(libc, [0, 1, 2, ...sockets, COMPILED]);
   const pinned = restrictFiles(libc, abi, spec.rules);
   for (const fd of pinned) keepOpen(libc, fd);
   step = "seccomp";

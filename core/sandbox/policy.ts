@@ -43,6 +43,11 @@ export interface SandboxLaunch {
    * module.
    */
   readonly listenForConnections?: string;
+  /**
+   * A file with compiled code of the program, opened for reading, as descriptor 6. Without it that
+   * descriptor is /dev/null.
+   */
+  readonly compiled?: number;
   readonly policy: SandboxPolicy;
   /** Options of Node.js for the process, such as the size of its heap. */
   readonly nodeOptions?: readonly string[];

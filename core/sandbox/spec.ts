@@ -33,7 +33,11 @@ export interface ProbeReport {
 /** Exit code of a launcher that could not start the program. The reason is on stderr. */
 export const NOT_STARTED = 113;
 
-/** Descriptors of the new process: its channel to the host, and its listening sockets. */
+/**
+ * Descriptors of the new process: its channel to the host, its listening sockets, and the compiled
+ * code of its program.
+ */
 export const CHANNEL = 3;
 export const LISTENER = 4;
 export const CONNECTIONS = 5;
+export const COMPILED = 6;

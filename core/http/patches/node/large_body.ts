@@ -234,9 +234,10 @@ class Connection {
   readonly #received = (length: number, buffer: Buffer): boolean => {
     if (length >= unread.length && buffer.subarray(0, unread.length).equals(unread)) return this.#giveUp();
     const bytes = buffer.subarray(0, length);
-    const read = buffer === this.#own ? bytes : Buffer.from(bytes);
-    if (this.#request === undefined) return this.#socket.push(read);
-    this.#parse(read);
+    if (this.#request === undefined) return this.#socket.push(buffer === this.#own ? bytes : Buffer.from(bytes));
+    this.#parse(bytes);
+    // Code that has taken the connection from the parser may still use bytes of the read.
+    if (buffer === shared && this.#socket.parser == null) shared = undefined;
     if (this.#request === undefined || this.#request.complete || this.#socket.parser == null) {
       this.#releaseOwn();
       this.#leave();

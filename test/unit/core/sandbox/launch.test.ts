@@ -4,10 +4,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
   globSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -125,6 +127,29 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
       policy: { env: { KEY: "väl ue" } },
     });
     assert.equal(await written(sandboxed), JSON.stringify([{ KEY: "väl ue" }, ["a b", "ü"], "/", true]));
+  });
+
+  test("reads the compiled code at its descriptor, and can neither write nor open that file", async () => {
+    const file = join(folder, "compiled");
+    writeFileSync(file, "code", { mode: 0o600 });
+    const compiled = openSync(file, "r");
+    const sandboxed = launch(
+      `import { openSync, readFileSync, writeSync } from "node:fs";
+      const code = (act) => { try { act(); return "done"; } catch (error) { return error.code; } };
+      const written = code(() => writeSync(6, "other"));
+      const opened = code(() => openSync(${JSON.stringify(file)}));
+      socket.end([readFileSync(6, "utf8"), written, opened].join());`,
+      { compiled, policy: { user: "own" } },
+    );
+    closeSync(compiled);
+    assert.match(await written(sandboxed), /^code,EBADF,(ERR_ACCESS_DENIED|EACCES)$/);
+    assert.equal(readFileSync(file, "utf8"), "code");
+  });
+
+  test("has an empty descriptor where its compiled code would be", async () => {
+    const code = `import { fstatSync, readFileSync } from "node:fs";
+      socket.end([fstatSync(6).isCharacterDevice(), readFileSync(6, "utf8")].join());`;
+    assert.equal(await written(launch(code)), "true,");
   });
 
   test("keeps secrets of its environment out of the arguments that others can read", async () => {
