@@ -81,6 +81,11 @@ describe("the unit of the server", () => {
     assert.equal(settings.has("MemoryDenyWriteExecute"), false);
   });
 
+  test("lets the server divide its cgroup for its sandboxes, and write to it", () => {
+    assert.equal(settings.get("Delegate"), "yes");
+    assert.equal(settings.get("ProtectControlGroups"), "no");
+  });
+
   test("lets the server write to the folders that its config file names", async () => {
     const config = await loadConfig({ path: join(shipped, "modhost.config.yaml"), cwd: shipped, env: {} });
     for (const { owner, options } of await sections()) config.declare(options, owner);
