@@ -21,11 +21,11 @@ import {
   rmdirSync,
   writeSync,
 } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { reasonOf } from "../util/errors.ts";
 
-/** What all processes of a sandbox may use together. */
+/** The most that all processes of a sandbox may use together. */
 export interface CgroupLimits {
   /** Bytes. */
   readonly memory: number;
@@ -115,7 +115,7 @@ export class ServerCgroup {
     const { mount } = this.#system;
     const path = /^0::(\/.*)$/m.exec(this.#read("self/cgroup"))?.[1];
     if (path === undefined) return "The system has no cgroups of version 2.";
-    const own = join(mount, path);
+    const own = resolve(mount, `.${path}`);
     const isMoved = basename(own) === LEAF;
     const folder = isMoved ? dirname(own) : own;
     try {
@@ -207,8 +207,8 @@ export class SandboxCgroup {
       this.#set("memory.oom.group", "1");
       this.#set("pids.max", String(tasks));
       this.#set("cpu.max", `${Math.round(cores * PERIOD)} ${PERIOD}`);
-      // Otherwise a module could use all the swap of the machine in addition. A kernel that does not
-      // count swap has no such file.
+      // Otherwise a module could use all the swap of the machine in addition. A kernel that does
+      // not count swap has no such file.
       attempt("ENOENT", () => this.#set("memory.swap.max", "0"));
       this.entrance = openSync(join(folder, "cgroup.procs"), constants.O_WRONLY);
     } catch (error) {

@@ -14,7 +14,7 @@ const files = ["memory.max", "memory.oom.group", "memory.swap.max", "memory.even
 interface FakeKernel {
   readonly system: CgroupSystem;
   readonly service: string;
-  /** What was done, in this order. */
+  /** Every act of the server, the first one first. */
   readonly acts: string[];
   /** Set: this write fails with the code. */
   refuse: { readonly file: string; readonly code: string } | undefined;
@@ -22,11 +22,14 @@ interface FakeKernel {
   fill(folder: string, pids: readonly number[]): void;
 }
 
-/** `path`: the cgroup of the server; `processes`: ids and process groups of those in its service. */
+/**
+ * `path`: the cgroup of the server; `processes`: ids and process groups of those in its service.
+ */
 function fakeKernel(t: TestContext, path = "/app.service", processes: readonly (readonly number[])[] = []): FakeKernel {
   const folder = mkdtempSync(join(tmpdir(), "modhost-cgroup-"));
   t.after(() => rmSync(folder, { recursive: true }));
-  const [mount, proc] = [join(folder, "cgroup"), join(folder, "proc")];
+  const mount = join(folder, "cgroup");
+  const proc = join(folder, "proc");
   const service = join(mount, "app.service");
   const acts: string[] = [];
   const fill = (of: string, pids: readonly number[]) =>
