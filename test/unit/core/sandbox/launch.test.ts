@@ -315,6 +315,22 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
     });
   }
 
+  test("is in a cgroup with its limits when its code begins, and the cgroup is removed after its end", {
+    skip: !works("cgroup") && "the server cannot divide its cgroup here",
+  }, async () => {
+    const memory = 2 ** 28;
+    const code = `socket.write("ready"); setInterval(() => 0, 1000);`;
+    const { child, socket, layers } = launch(code, { policy: { cgroup: { memory, tasks: 200, cores: 1 } } });
+    await new Promise((resolve) => void socket.once("data", resolve));
+    const [, path = ""] = /^0::(.*)$/m.exec(readFileSync(`/proc/${child.pid}/cgroup`, "utf8")) ?? [];
+    assert.match(path, new RegExp(`/sandbox-${process.pid}-\\d+$`));
+    const cgroup = join("/sys/fs/cgroup", path);
+    assert.equal(readFileSync(join(cgroup, "memory.max"), "utf8").trim(), String(memory));
+    assert.ok(layers.includes("cgroup"));
+    child.kill("SIGKILL");
+    await eventually("the cgroup is removed", () => !existsSync(cgroup));
+  });
+
   test("runs in namespaces where they work", {
     skip: !works("namespaces") && "the namespaces are missing",
   }, async () => {
