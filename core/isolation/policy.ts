@@ -3,7 +3,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, realpathSync, statSync } f
 import { dirname, join } from "node:path";
 import { dataFolderOf, type ModuleRights, serverParts } from "../module/rights.ts";
 import { limitsOf, type ModuleLimits } from "../permissions/index.ts";
-import { hasLayer, type SandboxLimits, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
+import { type CgroupLimits, hasLayer, type SandboxLimits, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
 import type { SourceFile } from "./messages.ts";
 import { giveFolder } from "./owned_folder.ts";
@@ -65,6 +65,7 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     namespaces,
     user,
     rlimits: rlimitsOf(limitsOf(rights.settings), id !== undefined),
+    cgroup: cgroupLimitsOf(limitsOf(rights.settings)),
   };
   return { policy, barrier };
 }
@@ -112,6 +113,19 @@ function rlimitsOf({ memory, processes, open_files, disk }: ModuleLimits, hasOwn
     ...(hasOwnUser && { processes: AT_ONCE * THREADS * (processes + 1) }),
   };
 }
+
+/**
+ * The share of its processor time that the kernel leaves to a module at each moment. The host holds
+ * it to the limit on average, and notices by the excess that a module is slowed down.
+ */
+const CPU_LEEWAY = 1.1;
+
+/** Returns what the kernel enforces where the server can divide its cgroup. */
+const cgroupLimitsOf = ({ memory, processes, cpu }: ModuleLimits): CgroupLimits => ({
+  memory,
+  tasks: THREADS * (processes + 1),
+  cores: cpu * CPU_LEEWAY,
+});
 
 /**
  * Creates the data folder of a module that may write there, and returns its path. Only its owner

@@ -17,6 +17,7 @@ import { untrustedFault } from "../relay/untrusted_value.ts";
 import { launchAudited, launchSandboxed, moduleProcess, type Sandboxed } from "../sandbox/index.ts";
 import { openCompiledCode } from "../util/compiled_code.ts";
 import { reasonOf } from "../util/errors.ts";
+import { sizeText } from "../util/size.ts";
 import { layerStates } from "./layer_states.ts";
 import { type LimitedProcess, LimitWatch } from "./limits/limit_watch.ts";
 import type { LineAllowance } from "./limits/line_allowance.ts";
@@ -277,6 +278,11 @@ export class SandboxProcess extends ModuleRunner {
       if (this.#isHandling) idle = 0;
     }
     for (const stream of streams) stream.destroy();
+    const killedAt = this.#sandboxed.cgroup?.killedAt;
+    if (killedAt !== undefined) {
+      const size = sizeText(killedAt);
+      this.#reason ??= `it used ${size} of memory, and limits.memory allows ${size} (the kernel ended it)`;
+    }
     return this.finish(this.#reason ?? this.output.lastWords ?? signal ?? `process.exit(${code})`);
   }
 }

@@ -21,6 +21,8 @@ let step = "ffi";
 
 function launch(spec: LauncherSpec): void {
   const libc = new Libc();
+  step = "cgroup";
+  if (spec.hasCgroup) writeSync(CONNECTIONS, "0");
   step = "landlock";
   abi = Math.min(landlockAbi(libc), spec.landlockAbi ?? Number.POSITIVE_INFINITY);
   if (abi === 0) throw new Error("this kernel has no Landlock, or it is switched off");

@@ -15,6 +15,8 @@ export interface LauncherSpec {
   readonly program?: string;
   readonly run: boolean;
   readonly limits: SandboxLimits;
+  /** Whether `CONNECTIONS` is the file by which it enters its cgroup, until it makes the socket. */
+  readonly hasCgroup?: boolean;
   readonly user?: number;
   /** Id of the process that starts the launcher; absent if the launcher cannot see it. */
   readonly parent?: number;
