@@ -66,8 +66,8 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
   const child = spawn(program!, args, {
     // The launcher replaces descriptor 4 by the listening socket after it has read the spec, which
     // others on this machine could read if it were an argument. Descriptors 5 and 6 are taken in
-    // any case, so that the launcher opens nothing there. "ignore" would leave them free. By writing
-    // to descriptor 5 the launcher enters its cgroup, which bubblewrap hides from it.
+    // any case, so that the launcher opens nothing there. "ignore" would leave them free. By
+    // writing to descriptor 5 the launcher enters its cgroup, which bubblewrap hides from it.
     stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", cgroup?.entrance ?? empty, launch.compiled ?? empty],
     env: launcherEnvironment(program),
     cwd: "/",
