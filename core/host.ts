@@ -284,7 +284,7 @@ class ModuleHost implements Host {
       this.#log.close();
       return;
     }
-    const { config, modules, ports, certificates, quarantine, lateLoads, tokens } = this.#running;
+    const { config, modules, ports, certificates, quarantine, lateLoads, tokens, spares } = this.#running;
     this.state = "stopping";
     const certificatesStopped = this.#upkeep.stop();
     quarantine.stop();
@@ -302,6 +302,7 @@ class ModuleHost implements Host {
     handing?.states.push(...(await modules.save()));
     if (hasServed) this.#announce("server-stopped", {});
     await modules.stop(deadline);
+    await spares.close();
     ports.destroy();
     certificates.close();
     await tokens.close();

@@ -128,6 +128,7 @@ async function buildScript(folder, name, of, ...plugins) {
     banner: { js: "(function (require, importMeta, importLate, part, installed) { let parts;" },
     footer: { js: "return parts; })" },
     define: {
+      "import.meta.openCompiled": "importMeta.openCompiled",
       "import.meta.resolve": "importMeta.resolve",
       "import.meta.url": "importMeta.url",
       __filename: "installed.lmdb",

@@ -36,6 +36,17 @@ const CHECKSUM_BYTES = 4;
 
 const files = { host: "program.js", node: "program_node.js" };
 const folder = new URL(".", import.meta.url).href;
+/**
+ * The descriptor at which the process of a sandboxed module finds the server's cache of the first
+ * script. It can open no cache itself, and its code must not write one that others use.
+ */
+const SANDBOX_CACHE = 6;
+const isSandbox = process.argv[1] === fileURLToPath(new URL("core/isolation/process_entry.js", import.meta.url));
+/** Returns a descriptor of the cache of the first script; undefined without one. */
+import.meta.openCompiled = () => {
+  const file = isSandbox ? undefined : cacheFileOf("host");
+  return file === undefined ? undefined : openCache(file);
+};
 const isServer = serves(process.argv.slice(2));
 const ofNode = new Set(nodeParts);
 const require = createRequire(import.meta.url);
@@ -52,7 +63,7 @@ let node;
 function load(name) {
   const filename = fileURLToPath(new URL(files[name], import.meta.url));
   const cacheFile = cacheFileOf(name);
-  const cachedData = cacheFile === undefined ? undefined : read(cacheFile);
+  const cachedData = isSandbox ? readOpened(SANDBOX_CACHE) : readCache(cacheFile);
   const source = readFileSync(filename, "latin1");
   const script = new Script(source, cachedData === undefined ? { filename } : { filename, cachedData });
   if (cacheFile !== undefined && isMainThread && (cachedData === undefined || script.cachedDataRejected)) {
@@ -99,27 +110,42 @@ function serves(words) {
  */
 function cacheFileOf(name) {
   const folder = getCompileCacheDir();
-  return folder === undefined
+  return folder === undefined || isSandbox
     ? undefined
     : join(folder, `modhost-${name}-${isServer ? "server" : "command"}-${digests[name]}`);
 }
 
-/**
- * Returns undefined if the file is missing or damaged, or if another user could have written it.
- */
-function read(file) {
+/** Returns undefined if the file is missing, or if another user could have written it. */
+function openCache(file) {
   let opened;
   try {
     opened = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
     const { uid, mode } = fstatSync(opened);
-    if (process.getuid !== undefined && (uid !== process.getuid() || (mode & 0o022) !== 0)) return undefined;
+    if (process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0)) return opened;
+    closeSync(opened);
+  } catch {
+    // There is no cache yet.
+  }
+  return undefined;
+}
+
+/** Returns undefined without a file, or if it is damaged. */
+function readCache(file) {
+  const opened = file === undefined ? undefined : openCache(file);
+  return opened === undefined ? undefined : readOpened(opened);
+}
+
+/** Reads a cache and closes it. Returns undefined if it is damaged, or nothing is open there. */
+function readOpened(opened) {
+  try {
+    // Without a cache it is /dev/null, or in another program any descriptor of Node.js.
+    if (!fstatSync(opened).isFile()) return undefined;
     const bytes = readFileSync(opened);
+    closeSync(opened);
     const data = bytes.subarray(CHECKSUM_BYTES);
     return bytes.length > CHECKSUM_BYTES && crc32(data) === bytes.readUInt32LE() ? data : undefined;
   } catch {
     return undefined;
-  } finally {
-    if (opened !== undefined) closeSync(opened);
   }
 }
 

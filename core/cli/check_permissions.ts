@@ -22,15 +22,19 @@ function warningsFor(state: ModuleState, settings: ModuleSettings, config: Confi
   const { grant, limits, audit } = settings;
   const at = `modules.${name}`;
   const namespaces = settings.namespaces === "auto" ? undefined : settings.namespaces;
+  const spare = settings.spare || undefined;
   const setFields = (fields: Readonly<Record<string, unknown>>): string[] =>
     Object.entries(fields).flatMap(([field, value]) => (value === undefined ? [] : [field]));
   if (run === "trusted") {
-    const idle = setFields({ grant, limits, audit: audit || undefined, namespaces });
+    const idle = setFields({ grant, limits, audit: audit || undefined, namespaces, spare });
     return idle.map((field) => `${at}.${field} has no effect: ${name} runs trusted, and may do everything`);
   }
   const general = audit ? [`${at}.audit: nothing is refused to ${name}`] : [];
   if (run === "isolated") {
-    const unenforced = [...setFields({ namespaces }), ...unenforcedKinds(grant ?? {}).map((kind) => `grant.${kind}`)];
+    const unenforced = [
+      ...setFields({ namespaces, spare }),
+      ...unenforcedKinds(grant ?? {}).map((kind) => `grant.${kind}`),
+    ];
     general.push(
       ...unenforced.map((field) => `${at}.${field} has no effect: ${name} runs isolated, and not sandboxed`),
     );

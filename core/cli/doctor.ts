@@ -2,6 +2,7 @@ import { readFileSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadConfig } from "../config/index.ts";
 import { type SandboxLayer, sandboxLayers } from "../sandbox/index.ts";
+import type { ServerStatus } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { counted } from "../util/text.ts";
 import { adminSocket, NoServerError, socketOption, statusOf } from "./admin/client.ts";
@@ -120,11 +121,29 @@ async function installationOf(context: CommandContext): Promise<Installation> {
   if (socket === "") return { ...found, socket, running: undefined, unreached: undefined };
   try {
     const running = await statusOf(socket);
-    return { ...found, data: running.data_path, socket, running, unreached: undefined };
+    const layers = layersOf(running, found.layers);
+    return { ...found, layers, data: running.data_path, socket, running, unreached: undefined };
   } catch (error) {
     const unreached = error instanceof NoServerError ? error.message : reasonOf(error);
     return { ...found, socket, running: undefined, unreached };
   }
+}
+
+/**
+ * Returns the layers as the running server has found them. A unit of systemd can forbid what works
+ * in the shell of the operator, or allow more. `own`: the layers that this process has found.
+ */
+export function layersOf({ modules }: Pick<ServerStatus, "modules">, own: readonly SandboxLayer[]): SandboxLayer[] {
+  const states = modules.flatMap(({ sandbox = [] }) => sandbox);
+  return own.map((layer) => {
+    const found = states.filter(({ name }) => name === layer.name);
+    // A setting of one module can switch off a layer that works.
+    const state = found.find(({ is_active }) => is_active) ?? found[0];
+    if (state === undefined) return layer;
+    const { name, isRequired } = layer;
+    const { is_active: works, text: detail, remedy } = state;
+    return { name, works, detail, isRequired, ...(remedy !== undefined && { remedy }) };
+  });
 }
 
 function doctorText(results: readonly CheckResult[], installation: Installation, output: Output): string {

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import type { Config } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import { inlineModules } from "../inline_modules.ts";
-import { type IsolationDeps, isolatedCode } from "../isolation/isolated.ts";
+import { type IsolatedDeps, isolatedCode } from "../isolation/isolated.ts";
 import { ModulePorts } from "../isolation/network/module_ports.ts";
+import { Spares } from "../isolation/spares.ts";
 import { Catalog } from "../module/catalog.ts";
 import { Incidents } from "../module/incidents.ts";
 import type { Instance } from "../module/instance.ts";
@@ -46,6 +47,7 @@ export interface HostParts {
   readonly lateLoads: LateLoads;
   readonly items: Items;
   readonly tokens: TokenStore;
+  readonly spares: Spares;
 }
 
 /** The host, as its parts use it. */
@@ -123,21 +125,33 @@ export function assemble(deps: HostPartsDeps): HostParts {
     announce: (event) => announce("module-quarantined", { ...event, reason: parts.config.mask(event.reason) }),
   });
   const watches = { quarantine, lateLoads: new LateLoads({ modules, enqueue, log: log.host }) };
-  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates, ...watches, items, tokens };
+  const parts: HostParts = {
+    config,
+    waiting: [],
+    modules,
+    catalog,
+    ports,
+    certificates,
+    ...watches,
+    items,
+    tokens,
+    spares: isolation.spares,
+  };
   return parts;
 }
 
-interface IsolationFacts extends Pick<IsolationDeps, "context" | "ledger" | "outside"> {
+interface IsolationFacts extends Pick<IsolatedDeps, "context" | "ledger" | "outside"> {
   parts(): HostParts;
 }
 
 /** Returns what modules outside of the host's thread need of it. */
-function isolationDeps(deps: HostPartsDeps, { parts, ...facts }: IsolationFacts): IsolationDeps {
+function isolationDeps(deps: HostPartsDeps, { parts, ...facts }: IsolationFacts): IsolatedDeps {
   const { enqueue, operating } = deps;
   return {
     ...facts,
     incidents: new Incidents(),
     ports: new ModulePorts(),
+    spares: new Spares(),
     hostsOf: (name) => parts().catalog.hostsOf(name),
     grace: () => seconds(parts().config, "unload_grace", 10),
     ended: (owner, reason) => void parts().quarantine.quarantine(owner as Instance, reason, { isDead: true }),

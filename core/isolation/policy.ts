@@ -3,7 +3,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, realpathSync, statSync } f
 import { dirname, join } from "node:path";
 import { dataFolderOf, type ModuleRights, serverParts } from "../module/rights.ts";
 import { limitsOf, type ModuleLimits } from "../permissions/index.ts";
-import { hasLayer, type SandboxLimits, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
+import { type CgroupLimits, hasLayer, type SandboxLimits, type SandboxPolicy, sandboxUser } from "../sandbox/index.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
 import type { SourceFile } from "./messages.ts";
 import { giveFolder } from "./owned_folder.ts";
@@ -44,13 +44,7 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
   mkdirSync(temporary, { mode: 0o700 });
   const data = makeDataFolder(rights);
   const folders = data === undefined ? [] : [data];
-  const isWithin = namespaces !== "off" && hasLayer("namespaces");
-  // In namespaces the folders above are others, which every user may pass.
-  const barriers = [
-    ...[program, source.file].map((file) => ({ path: barrierTo(file), isAboveData: false })),
-    ...(isWithin ? [] : folders.map((each) => ({ path: barrierAbove(each), isAboveData: true }))),
-  ];
-  const barrier = barriers.find((each): each is Barrier => each.path !== undefined);
+  const barrier = barrierOf([program, source.file], rights);
   // An audited module runs as the user of the server.
   const user = barrier === undefined && rights.policy?.isAudited !== true ? "own" : "same";
   const id = sandboxUser(source.name, user);
@@ -71,8 +65,24 @@ export function makePolicy({ source, program, folder }: PolicyFiles, rights: Mod
     namespaces,
     user,
     rlimits: rlimitsOf(limitsOf(rights.settings), id !== undefined),
+    cgroup: cgroupLimitsOf(limitsOf(rights.settings)),
   };
   return { policy, barrier };
+}
+
+/**
+ * Returns what keeps a module from having a user of its own; undefined if nothing does. `files`:
+ * those that its process reads first.
+ */
+export function barrierOf(files: readonly string[], rights: ModuleRights): Barrier | undefined {
+  const data = dataFolderOf(rights);
+  const isWithin = (rights.policy?.namespaces ?? "auto") !== "off" && hasLayer("namespaces");
+  const barriers = [
+    ...files.map((path) => ({ path: barrierTo(path), isAboveData: false })),
+    // In namespaces the folders above are others, which every user may pass.
+    ...(isWithin || data === undefined ? [] : [{ path: barrierAbove(data), isAboveData: true }]),
+  ];
+  return barriers.find((each): each is Barrier => each.path !== undefined);
 }
 
 /** Returns the folder for temporary files in the private folder of a process. */
@@ -103,6 +113,19 @@ function rlimitsOf({ memory, processes, open_files, disk }: ModuleLimits, hasOwn
     ...(hasOwnUser && { processes: AT_ONCE * THREADS * (processes + 1) }),
   };
 }
+
+/**
+ * The share of its processor time that the kernel leaves to a module at each moment. The host holds
+ * it to the limit on average, and notices by the excess that a module is slowed down.
+ */
+const CPU_LEEWAY = 1.1;
+
+/** Returns what the kernel enforces where the server can divide its cgroup. */
+const cgroupLimitsOf = ({ memory, processes, cpu }: ModuleLimits): CgroupLimits => ({
+  memory,
+  tasks: THREADS * (processes + 1),
+  cores: cpu * CPU_LEEWAY,
+});
 
 /**
  * Creates the data folder of a module that may write there, and returns its path. Only its owner

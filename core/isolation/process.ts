@@ -2,7 +2,7 @@
  * Runs a sandboxed module in a process. Its code may be hostile: the host limits the size and the
  * rate of its messages, and ends it at the first one that is malformed.
  */
-import { rmSync } from "node:fs";
+import { closeSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
@@ -15,7 +15,9 @@ import { FrameDecoder, FrameFault, frameOf } from "../relay/frames.ts";
 import { innerPath } from "../relay/inner_request.ts";
 import { untrustedFault } from "../relay/untrusted_value.ts";
 import { launchAudited, launchSandboxed, moduleProcess, type Sandboxed } from "../sandbox/index.ts";
+import { openCompiledCode } from "../util/compiled_code.ts";
 import { reasonOf } from "../util/errors.ts";
+import { sizeText } from "../util/size.ts";
 import { layerStates } from "./layer_states.ts";
 import { type LimitedProcess, LimitWatch } from "./limits/limit_watch.ts";
 import type { LineAllowance } from "./limits/line_allowance.ts";
@@ -65,6 +67,7 @@ export class SandboxProcess extends ModuleRunner {
   readonly #broker: Broker;
   readonly #servers: SandboxServers;
   readonly #heap: number;
+  readonly #beginWatch: () => LimitWatch;
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
   #isHandling = false;
@@ -133,8 +136,7 @@ export class SandboxProcess extends ModuleRunner {
       });
       child.once("exit", (code, signal) => void this.#exited(code, signal).then(resolve));
     });
-    const watch = this.#watch(limits, isolated);
-    void this.ended.then(() => watch.stop());
+    this.#beginWatch = () => this.#watch(limits, isolated);
     child.unref();
     for (const stream of [child.stdout, child.stderr, socket]) (stream as { unref?(): void } | null)?.unref?.();
   }
@@ -142,9 +144,13 @@ export class SandboxProcess extends ModuleRunner {
   #launch({ rights }: IsolatedRights, start: SandboxStart, connections: string): Sandboxed {
     const { name } = this.source;
     const isAudited = rights.policy?.isAudited === true;
+    const compiled = openCompiledCode();
     try {
       const { policy, barrier } = makePolicy({ source: this.source, program, folder: this.folder }, rights);
-      const launch = { name, program, policy, nodeOptions: nodeOptions(this.#heap) };
+      const launch = {
+        ...{ name, program, policy, nodeOptions: nodeOptions(this.#heap) },
+        ...(compiled !== undefined && { compiled }),
+      };
       if (isAudited) {
         const paths = { requests: this.path, connections };
         this.layers = [];
@@ -157,7 +163,14 @@ export class SandboxProcess extends ModuleRunner {
     } catch (error) {
       rmSync(this.folder, { recursive: true, force: true });
       throw error;
+    } finally {
+      if (compiled !== undefined) closeSync(compiled);
     }
+  }
+
+  override begin(): void {
+    const watch = this.#beginWatch();
+    void this.ended.then(() => watch.stop());
   }
 
   #watch(limits: ModuleLimits, { rights }: IsolatedRights): LimitWatch {
@@ -265,6 +278,11 @@ export class SandboxProcess extends ModuleRunner {
       if (this.#isHandling) idle = 0;
     }
     for (const stream of streams) stream.destroy();
+    const killedAt = this.#sandboxed.cgroup?.killedAt;
+    if (killedAt !== undefined) {
+      const size = sizeText(killedAt);
+      this.#reason ??= `it used ${size} of memory, and limits.memory allows ${size} (the kernel ended it)`;
+    }
     return this.finish(this.#reason ?? this.output.lastWords ?? signal ?? `process.exit(${code})`);
   }
 }

@@ -96,6 +96,9 @@ export abstract class ModuleRunner {
     }
   }
 
+  /** The code runs from now on: until then nothing limits what the process uses. */
+  begin(): void {}
+
   /** Sets the functions that the code may call. */
   serve(handlers: RunnerHandlers): void {
     Object.assign(this.handlers, handlers);

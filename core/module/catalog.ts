@@ -225,7 +225,7 @@ export class Catalog {
       return previous?.run === next.run ? "modules_isolated" : `modules.${name}.run`;
     }
     if (run === "trusted") return undefined;
-    const fields = ["grant", "limits", "audit", "namespaces"] as const;
+    const fields = ["grant", "limits", "audit", "namespaces", "spare"] as const;
     const changed = fields.find((field) => !isDeepStrictEqual(previous?.[field], next[field]));
     return changed && `modules.${name}.${changed}`;
   }

@@ -34,6 +34,8 @@ export interface InstanceOwner {
   incident: Incident | undefined;
   /** The layers of its sandbox, if it is sandboxed. */
   sandbox: readonly SandboxLayerState[] | undefined;
+  /** Returns whether a process is ready to take over; set if the operator wants one. */
+  hasSpare: (() => boolean) | undefined;
   add(effect: Effect): EffectHandle;
   advise(text: string): void;
   fault(step: string, error: unknown): void;

@@ -72,6 +72,8 @@ export class Instance implements ModuleOwner {
   note: string | undefined;
   /** The layers of its sandbox, if it is sandboxed. */
   sandbox: ModuleState["sandbox"] | undefined;
+  /** Returns whether a process is ready to take over; set if the operator wants one. */
+  hasSpare: (() => boolean) | undefined;
   /** The level of a note from `set_status`. */
   noteLevel: ModuleState["note_level"] | undefined;
   /** The reason why it was restarted, or what is wrong with it now. Its code cannot change it. */
@@ -425,6 +427,7 @@ export class Instance implements ModuleOwner {
       status: this.phase === "gone" ? "unloading" : this.phase,
       ...this.#rights(),
       ...(this.sandbox === undefined ? {} : { sandbox: this.sandbox }),
+      ...(this.hasSpare === undefined ? {} : { has_spare: this.hasSpare() }),
       file: this.code.source.file,
       ...this.#note(),
       depends: [...this.depends].map((key) => key.slice(0, key.lastIndexOf("@"))),

@@ -28,13 +28,14 @@ export function settingChanges(previous: unknown, next: unknown): SettingChange[
   });
 }
 
-function fieldsOf({ run, grant, limits, audit, namespaces }: ModuleSettings): Map<string, unknown> {
+function fieldsOf({ run, grant, limits, audit, namespaces, spare }: ModuleSettings): Map<string, unknown> {
   return new Map<string, unknown>([
     ["run", run],
     ["grant", grant === undefined ? undefined : "set"],
     ...Object.entries(limits ?? {}).map(([name, value]) => [`limits.${name}`, value] as const),
     ["audit", audit],
     ["namespaces", namespaces],
+    ["spare", spare],
   ]);
 }
 

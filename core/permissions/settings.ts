@@ -15,6 +15,7 @@ export interface ModuleSettings {
   readonly limits?: ModuleLimits;
   readonly audit: boolean;
   readonly namespaces: Namespaces;
+  readonly spare: boolean;
 }
 
 export const modulesOption = {
@@ -57,6 +58,12 @@ export const modulesOption = {
       describe:
         "Whether a sandboxed module gets namespaces of the kernel in addition: where they are to be had, in any case, or never.",
     },
+    spare: {
+      type: "boolean",
+      default: false,
+      describe:
+        "Whether one more process of a sandboxed module is kept ready, which takes over at a reload, after a crash and at a limit.",
+    },
   },
   describe:
     "How modules run and what they may do, by the name of the module. Which modules are loaded is set by modules_enabled.",
@@ -70,10 +77,12 @@ export interface SettingsProblem {
   readonly allowed: string;
 }
 
+const without: ModuleSettings = { audit: false, namespaces: "auto", spare: false };
+
 /** Returns the entry of a module in the value of the option. */
 export function settingsOf(modules: unknown, name: string): ModuleSettings {
   const entries = (modules ?? {}) as Readonly<Record<string, ModuleSettings>>;
-  return Object.hasOwn(entries, name) ? (entries[name] as ModuleSettings) : { audit: false, namespaces: "auto" };
+  return Object.hasOwn(entries, name) ? (entries[name] as ModuleSettings) : without;
 }
 
 /**

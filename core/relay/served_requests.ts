@@ -6,6 +6,7 @@ import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import { Socket } from "node:net";
 import { ServerResponse } from "../util/node_http.ts";
 import { type Peer, peerNames } from "./inner_request.ts";
+import { ReadGarbage } from "./read_garbage.ts";
 import { RelayedMessage } from "./relayed_message.ts";
 import {
   type Frame,
@@ -47,7 +48,11 @@ export class ServedRequests {
     this.#token = token;
     this.#serve = serve;
     this.#frames = new FrameSocket(socket, this);
-    socket.on("data", (chunk: Buffer) => this.#frames.receive(chunk));
+    const garbage = new ReadGarbage();
+    socket.on("data", (chunk: Buffer) => {
+      this.#frames.receive(chunk);
+      garbage.add(chunk.length);
+    });
     this.#frames.receive(first);
   }
 

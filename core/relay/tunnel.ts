@@ -1,5 +1,6 @@
 /** Connections that have switched to another protocol: bytes are carried both ways. */
 import type { Socket } from "node:net";
+import { carry } from "./carry.ts";
 
 /**
  * A connection that speaks another protocol from now on, and the bytes that have been read from it.
@@ -39,5 +40,5 @@ function join(from: Socket, to: Socket): void {
     if (from.readableEnded) to.destroySoon();
     else to.destroy();
   });
-  from.pipe(to);
+  if (!carry(from, to)) from.pipe(to);
 }

@@ -1,10 +1,19 @@
 /** Starts a sandboxed process. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync, realpathSync } from "node:fs";
+import { closeSync, openSync, readFileSync, realpathSync } from "node:fs";
+import { devNull } from "node:os";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { ModhostError } from "../util/errors.ts";
-import { hasLayer, launcherEnvironment, launcherOptions, sandboxLayers, sandboxUnavailable } from "./layers.ts";
+import type { SandboxCgroup } from "./cgroup.ts";
+import {
+  hasLayer,
+  launcherEnvironment,
+  launcherOptions,
+  sandboxLayers,
+  sandboxUnavailable,
+  serverCgroup,
+} from "./layers.ts";
 import { bubblewrap, launcherFile } from "./namespaces.ts";
 import { nodeArguments, rulesOf } from "./node_needs.ts";
 import type { SandboxLaunch, SandboxPolicy } from "./policy.ts";
@@ -21,6 +30,8 @@ export interface Sandboxed {
   readonly socket: Duplex;
   /** Names of the layers that restrict the process. */
   readonly layers: readonly string[];
+  /** The cgroup of its processes, if that layer works. */
+  readonly cgroup?: SandboxCgroup;
 }
 
 /**
@@ -32,6 +43,7 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
   const isInNamespace = useNamespaces(policy);
   const user = sandboxUser(launch.name, policy.user);
   const rules = rulesOf(policy);
+  const cgroup = policy.cgroup && serverCgroup().create(policy.cgroup);
   const spec: LauncherSpec = {
     listen: launch.listen,
     ...(launch.listenForConnections !== undefined && { listenForConnections: launch.listenForConnections }),
@@ -42,6 +54,7 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
     program: launch.program,
     run: policy.run.length > 0,
     limits: policy.rlimits ?? {},
+    hasCgroup: cgroup !== undefined,
     isInNamespace,
     ...(user !== undefined && { user }),
     ...(!isInNamespace && { parent: process.pid }),
@@ -49,22 +62,31 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
   };
   const before = isInNamespace ? bubblewrap(rules, launcherFile, [dirname(launch.listen)]) : [];
   const [program, ...args] = [...before, spec.node, ...launcherOptions, launcherFile];
+  const empty = openSync(devNull, "r");
   const child = spawn(program!, args, {
     // The launcher replaces descriptor 4 by the listening socket after it has read the spec, which
-    // others on this machine could read if it were an argument. Descriptor 5 is taken, so that the
-    // launcher opens nothing there before it makes the second socket.
-    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "ignore"],
+    // others on this machine could read if it were an argument. Descriptors 5 and 6 are taken in
+    // any case, so that the launcher opens nothing there. "ignore" would leave them free. By
+    // writing to descriptor 5 the launcher enters its cgroup, which bubblewrap hides from it.
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", cgroup?.entrance ?? empty, launch.compiled ?? empty],
     env: launcherEnvironment(program),
     cwd: "/",
     // A session of its own: no terminal, and no signals to the server's process group.
     detached: true,
   });
+  closeSync(empty);
   if (spec.run) child.once("exit", () => endGroup(child.pid));
+  if (cgroup !== undefined) {
+    closeSync(cgroup.entrance);
+    child.once("exit", () => void cgroup.end());
+    child.once("error", () => void cgroup.end());
+  }
   const input = child.stdio[LISTENER] as Duplex;
   // A launcher that ends before it has read everything reports why on stderr.
   input.on("error", () => undefined);
   input.end(JSON.stringify(spec));
-  return { child, socket: child.stdio[CHANNEL] as Duplex, layers: layersOf(launch, isInNamespace, user) };
+  const layers = [...layersOf(launch, isInNamespace, user), ...(cgroup === undefined ? [] : ["cgroup"])];
+  return { child, socket: child.stdio[CHANNEL] as Duplex, layers, ...(cgroup !== undefined && { cgroup }) };
 }
 
 /**
@@ -72,9 +94,9 @@ export function launchSandboxed(launch: SandboxLaunch): Sandboxed {
  * would refuse. It makes no sockets.
  */
 export function launchAudited(launch: Omit<SandboxLaunch, "listen" | "listenForConnections">): Sandboxed {
-  const { program, args, policy, nodeOptions = [] } = launch;
+  const { program, args, policy, nodeOptions = [], compiled = "ignore" } = launch;
   const child = spawn(process.execPath, ["--permission-audit", "--no-warnings", ...nodeOptions, program, ...args], {
-    stdio: ["ignore", "pipe", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", "pipe", "ignore", "ignore", compiled],
     env: policy.env,
     cwd: "/",
     detached: true,

@@ -13,7 +13,7 @@ import { Libc } from "./kernel/libc.ts";
 import { architecture, calls } from "./kernel/numbers.ts";
 import { dropPrivileges, endWithParent, setLimits } from "./kernel/rights.ts";
 import { refusePrivileges, restrictCalls } from "./kernel/seccomp.ts";
-import { CHANNEL, CONNECTIONS, type LauncherSpec, LISTENER, NOT_STARTED, type ProbeReport } from "./spec.ts";
+import { CHANNEL, COMPILED, CONNECTIONS, type LauncherSpec, LISTENER, NOT_STARTED, type ProbeReport } from "./spec.ts";
 
 const [, , argument] = process.argv;
 let abi = 0;
@@ -21,6 +21,8 @@ let step = "ffi";
 
 function launch(spec: LauncherSpec): void {
   const libc = new Libc();
+  step = "cgroup";
+  if (spec.hasCgroup) writeSync(CONNECTIONS, "0");
   step = "landlock";
   abi = Math.min(landlockAbi(libc), spec.landlockAbi ?? Number.POSITIVE_INFINITY);
   if (abi === 0) throw new Error("this kernel has no Landlock, or it is switched off");
@@ -39,7 +41,8 @@ function launch(spec: LauncherSpec): void {
   step = "landlock";
   refusePrivileges(libc);
   // Listing the descriptors needs /proc, which is out of reach afterwards.
-  keepOnly(libc, [0, 1, 2, CHANNEL, LISTENER, ...(spec.listenForConnections === undefined ? [] : [CONNECTIONS])]);
+  const sockets = [CHANNEL, LISTENER, ...(spec.listenForConnections === undefined ? [] : [CONNECTIONS])];
+  keepOnly(libc, [0, 1, 2, ...sockets, COMPILED]);
   const pinned = restrictFiles(libc, abi, spec.rules);
   for (const fd of pinned) keepOpen(libc, fd);
   step = "seccomp";

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { release } from "node:os";
+import { ServerCgroup } from "./cgroup.ts";
 import type { FileRule } from "./kernel/landlock.ts";
 import { isKnown } from "./kernel/numbers.ts";
 import { BUBBLEWRAP, bubblewrap, launcherFile } from "./namespaces.ts";
@@ -34,6 +35,10 @@ export const launcherEnvironment = (program: string | undefined) =>
   program === BUBBLEWRAP ? { PATH: process.env.PATH } : {};
 
 let findings: Findings | undefined;
+let cgroup: ServerCgroup | undefined;
+
+/** The cgroup that this process divides for its sandboxes. */
+export const serverCgroup = (): ServerCgroup => (cgroup ??= new ServerCgroup());
 
 /** Why no launcher can run here, whatever the kernel says; undefined if it can. */
 function withoutLauncher(): SandboxLayer | undefined {
@@ -73,6 +78,7 @@ export function sandboxLayers(): readonly SandboxLayer[] {
     ...kernelLayers(findings.kernel),
     permissionLayer,
     limitsLayer,
+    cgroupLayer(serverCgroup()),
     namespaceLayer(findings),
     userLayer(findings),
   ];
@@ -195,6 +201,21 @@ const limitsLayer: SandboxLayer = {
   isRequired: false,
 };
 
+function cgroupLayer({ missing }: ServerCgroup): SandboxLayer {
+  return {
+    name: "cgroup",
+    works: missing === undefined,
+    detail:
+      missing ??
+      "The kernel limits the memory, the threads and the use of the processor of each module with all its programs.",
+    isRequired: false,
+    ...(missing !== undefined && {
+      remedy:
+        "Run modhost as a service of systemd with Delegate=yes and ProtectControlGroups=no, as in the unit of the package.",
+    }),
+  };
+}
+
 function namespaceLayer({ namespaces: { failed } }: Findings): SandboxLayer {
   return {
     name: "namespaces",
@@ -202,7 +223,7 @@ function namespaceLayer({ namespaces: { failed } }: Findings): SandboxLayer {
     detail:
       failed === undefined
         ? "Bubblewrap hides processes, mounts, the network and the name of the host."
-        : `Bubblewrap does not work: ${failed.reason}.`,
+        : `Bubblewrap does not work: ${failed.reason.replace(/\.+$/, "")}.`,
     isRequired: false,
     ...(failed && {
       remedy:

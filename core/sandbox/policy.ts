@@ -1,4 +1,5 @@
 /** The types that describe a sandbox: its rights, its program and its layers. */
+import type { CgroupLimits } from "./cgroup.ts";
 
 /** The rights that the kernel leaves to the process. Paths are absolute and real. */
 export interface SandboxPolicy {
@@ -16,6 +17,8 @@ export interface SandboxPolicy {
   /** `own`: a user of its own where the server runs as root. */
   readonly user: "own" | "same";
   readonly rlimits?: SandboxLimits;
+  /** Limits for all processes of the sandbox together, where the server can divide its cgroup. */
+  readonly cgroup?: CgroupLimits;
 }
 
 /** Limits that the kernel enforces, in bytes, seconds and numbers. */
@@ -43,6 +46,11 @@ export interface SandboxLaunch {
    * module.
    */
   readonly listenForConnections?: string;
+  /**
+   * A file with compiled code of the program, opened for reading, as descriptor 6. Without it that
+   * descriptor is /dev/null.
+   */
+  readonly compiled?: number;
   readonly policy: SandboxPolicy;
   /** Options of Node.js for the process, such as the size of its heap. */
   readonly nodeOptions?: readonly string[];

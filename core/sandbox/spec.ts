@@ -15,6 +15,8 @@ export interface LauncherSpec {
   readonly program?: string;
   readonly run: boolean;
   readonly limits: SandboxLimits;
+  /** Whether `CONNECTIONS` is the file by which it enters its cgroup, until it makes the socket. */
+  readonly hasCgroup?: boolean;
   readonly user?: number;
   /** Id of the process that starts the launcher; absent if the launcher cannot see it. */
   readonly parent?: number;
@@ -33,7 +35,11 @@ export interface ProbeReport {
 /** Exit code of a launcher that could not start the program. The reason is on stderr. */
 export const NOT_STARTED = 113;
 
-/** Descriptors of the new process: its channel to the host, and its listening sockets. */
+/**
+ * Descriptors of the new process: its channel to the host, its listening sockets, and the compiled
+ * code of its program.
+ */
 export const CHANNEL = 3;
 export const LISTENER = 4;
 export const CONNECTIONS = 5;
+export const COMPILED = 6;

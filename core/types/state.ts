@@ -36,6 +36,11 @@ export interface ModuleState {
    * Empty if it is audited, because nothing restricts it then.
    */
   readonly sandbox?: readonly SandboxLayerState[];
+  /**
+   * Whether a process is ready to take over when its sandbox ends or is reloaded. Only if
+   * `modules.NAME.spare` is set.
+   */
+  readonly has_spare?: boolean;
   /** Its permissions: declared, granted, used or refused. Undefined if there is none. */
   readonly permissions?: readonly PermissionState[];
   /** Undefined for a module that was passed as a value. */

@@ -42,6 +42,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       run: { enum: ["trusted", "isolated", "sandboxed"] },
       is_audited: { const: true },
       sandbox: list(object({ name: text, is_active: { type: "boolean" }, text, remedy: text }, ["remedy"])),
+      has_spare: { type: "boolean" },
       permissions: list(ref("PermissionState")),
       file: text,
       note: text,
@@ -49,7 +50,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       depends: list(text),
       holds: { type: "object", additionalProperties: integer },
     },
-    ["is_audited", "sandbox", "permissions", "file", "note", "note_level"],
+    ["is_audited", "sandbox", "has_spare", "permissions", "file", "note", "note_level"],
   ),
   PermissionState: object(
     {

@@ -40,6 +40,11 @@ export class RequestAccount {
     this.most = most;
   }
 
+  /** Whether no request is in progress. */
+  get isIdle(): boolean {
+    return this.#inProgress === 0;
+  }
+
   /** Undefined if the module has as many requests as it may. */
   begin(id: string): RequestUse | undefined {
     if (this.#inProgress >= this.most) return undefined;

@@ -1,4 +1,5 @@
 /** Limits, the user and the capabilities of the process. */
+import { readFileSync } from "node:fs";
 import type { SandboxLimits } from "../policy.ts";
 import type { Libc } from "./libc.ts";
 import { calls } from "./numbers.ts";
@@ -46,9 +47,18 @@ export function dropPrivileges(libc: Libc, user: number | undefined): void {
     process.setuid?.(user);
   }
   libc.try(calls.prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
+  if (!hasCapabilities()) return;
   const header = Buffer.alloc(8);
   header.writeUInt32LE(CAPABILITY_VERSION_3, 0);
   libc.call("capset", calls.capset, libc.address(header), libc.address(Buffer.alloc(24)));
+}
+
+/**
+ * Whether there are capabilities to give up. Units of systemd that leave none to their programs
+ * often refuse `capset` as well (`SystemCallFilter=~@privileged`).
+ */
+function hasCapabilities(): boolean {
+  return /^Cap(?:Inh|Prm|Eff):\s*0*[1-9a-f]/m.test(readFileSync("/proc/self/status", "latin1"));
 }
 
 const PR_SET_PDEATHSIG = 1;

@@ -1,5 +1,5 @@
 /** Installs a filter of system calls for this thread, and for the program that it becomes. */
-import { assemble } from "../filter/bpf.ts";
+import { assemble, type Instruction } from "../filter/bpf.ts";
 import { type FilterOptions, filterOf } from "../filter/filter.ts";
 import type { Libc } from "./libc.ts";
 import { calls } from "./numbers.ts";
@@ -14,7 +14,10 @@ export function refusePrivileges(libc: Libc): void {
 }
 
 export function restrictCalls(libc: Libc, options: FilterOptions): void {
-  const program = filterOf(options);
+  installFilter(libc, filterOf(options));
+}
+
+export function installFilter(libc: Libc, program: readonly Instruction[]): void {
   const header = Buffer.alloc(16);
   header.writeUInt16LE(program.length, 0);
   header.writeBigUInt64LE(libc.address(assemble(program)), 8);

@@ -81,6 +81,16 @@ describe("the unit of the server", () => {
     assert.equal(settings.has("MemoryDenyWriteExecute"), false);
   });
 
+  test("allows the calls of Landlock, without which no module is sandboxed", () => {
+    const filters = Array.from(textOf("modhost.service").matchAll(/^SystemCallFilter=(.*)$/gm), ([, value]) => value);
+    assert.equal(filters.at(-1), "landlock_create_ruleset landlock_add_rule landlock_restrict_self");
+  });
+
+  test("lets the server divide its cgroup for its sandboxes, and write to it", () => {
+    assert.equal(settings.get("Delegate"), "yes");
+    assert.equal(settings.get("ProtectControlGroups"), "no");
+  });
+
   test("lets the server write to the folders that its config file names", async () => {
     const config = await loadConfig({ path: join(shipped, "modhost.config.yaml"), cwd: shipped, env: {} });
     for (const { owner, options } of await sections()) config.declare(options, owner);

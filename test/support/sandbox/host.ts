@@ -98,7 +98,14 @@ function state(): Readonly<Record<string, unknown>> {
 
 function policy(): SandboxPolicy {
   const { namespaces, user } = setting;
-  return { read: [own!], write: [data!], run: [], addons: false, env: { ONLY: "this" }, namespaces, user };
+  const cgroup = { memory: 2 ** 30, tasks: 1000, cores: 4 };
+  return { read: [own!], write: [data!], run: [], addons: false, env: { ONLY: "this" }, namespaces, user, cgroup };
+}
+
+/** The cgroup that this process divides for its sandboxes, where it can. */
+function cgroups(): string {
+  const [, path = "/"] = /^0::(.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8")) ?? [];
+  return join("/sys/fs/cgroup", path.replace(/\/modhost-server$/, ""));
 }
 
 function start(args: readonly string[]) {
@@ -142,6 +149,7 @@ async function run(): Promise<Report> {
     data,
     outside,
     host: process.pid,
+    cgroups: cgroups(),
     port,
     isNative,
     isControl,

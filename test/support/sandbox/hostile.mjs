@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 
 const facts = JSON.parse(process.argv.at(-1));
-const { own, data, outside, host, isNative, isControl, tries } = facts;
+const { own, data, outside, host, cgroups, isNative, isControl, tries } = facts;
 const secret = join(outside, "secret.txt");
 const victim = join(own, "victim.txt");
 
@@ -112,6 +112,8 @@ const files = {
   "reads the mounts": () => fs.readFileSync("/proc/self/mounts").length,
   "changes a setting of the kernel": () => fs.openSync("/proc/sys/kernel/core_pattern", "r+"),
   "reads cgroups": () => fs.readdirSync("/sys/fs/cgroup"),
+  "opens the file by which processes leave its cgroup": () => fs.openSync(join(cgroups, "cgroup.procs"), "r+"),
+  "opens its own limit of memory": () => fs.openSync(join(cgroups, `sandbox-${host}-1/memory.max`), "r+"),
   "makes shared memory": () => {
     const file = `/dev/shm/modhost-test-${process.pid}`;
     fs.writeFileSync(file, "");

@@ -7,6 +7,7 @@
 import { randomBytes } from "node:crypto";
 import { Socket } from "node:net";
 import { createServer, IncomingMessage } from "../../../util/node_http.ts";
+import { keepsOnread, onreadFields } from "../../../util/patches/node/onread.ts";
 import { BufferPool } from "./buffer_pool.ts";
 
 /** Smaller bodies are left to Node: starting would cost as much as it saves. */
@@ -50,13 +51,7 @@ type Insides = Socket & {
   readonly parser?: Parser | null;
 };
 
-/**
- * Fields in which a socket keeps its option `onread`: the buffer to read into, the function called
- * after each read, and the function that returns the next buffer.
- */
-const [kBuffer, kBufferCb, kBufferGen] = ["kBuffer", "kBufferCb", "kBufferGen"].map((name) =>
-  Object.getOwnPropertySymbols(new Socket()).find(({ description }) => description === name),
-) as (symbol | undefined)[] as [symbol, symbol, symbol];
+const [kBuffer, kBufferCb, kBufferGen] = onreadFields;
 
 const NOTICE = "this version of Node.js reads from connections in another way: uploads take more CPU time";
 
@@ -79,17 +74,7 @@ export function whyBodiesAreInSmallPieces(node?: NodeParts): string | undefined 
 /** Undefined until Node was probed. */
 let isSupported: boolean | undefined;
 
-const fits = (node: NodeParts): boolean => keepsOnread(node) && copiesContents(node);
-
-/** Whether the fields of a socket are those of `onread`, whose meaning is documented. */
-function keepsOnread({ Socket }: NodeParts): boolean {
-  const buffer = () => sharedBuffer();
-  const callback = () => true;
-  const socket = new Socket({ onread: { buffer, callback } });
-  const { [kBuffer]: read, [kBufferCb]: called, [kBufferGen]: next } = socket as unknown as Record<symbol, unknown>;
-  socket.destroy();
-  return read === true && called === callback && next === buffer;
-}
+const fits = (node: NodeParts): boolean => keepsOnread(node.Socket) && copiesContents(node);
 
 /** Whether a parser takes bytes by `data` events, and the contents do not share their memory. */
 function copiesContents({ Socket, createServer }: NodeParts): boolean {
@@ -249,9 +234,10 @@ class Connection {
   readonly #received = (length: number, buffer: Buffer): boolean => {
     if (length >= unread.length && buffer.subarray(0, unread.length).equals(unread)) return this.#giveUp();
     const bytes = buffer.subarray(0, length);
-    const read = buffer === this.#own ? bytes : Buffer.from(bytes);
-    if (this.#request === undefined) return this.#socket.push(read);
-    this.#parse(read);
+    if (this.#request === undefined) return this.#socket.push(buffer === this.#own ? bytes : Buffer.from(bytes));
+    this.#parse(bytes);
+    // Code that has taken the connection from the parser may still use bytes of the read.
+    if (buffer === shared && this.#socket.parser == null) shared = undefined;
     if (this.#request === undefined || this.#request.complete || this.#socket.parser == null) {
       this.#releaseOwn();
       this.#leave();

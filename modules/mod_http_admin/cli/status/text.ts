@@ -80,8 +80,9 @@ const styles: Readonly<Record<ModuleState["status"], Style>> = {
 function moduleLines(modules: readonly ModuleState[], { paint }: Shown): string[] {
   const hosts = modules.some(({ host }) => host !== "*");
   const areRestricted = modules.some(({ run }) => run !== "trusted");
-  const rows = modules.map(({ name, host, status, note = "", run, is_audited }) => {
-    const where = is_audited === true ? paint("yellow", `${run}, audited`) : run;
+  const rows = modules.map(({ name, host, status, note = "", run, is_audited, has_spare }) => {
+    const audited = is_audited === true ? paint("yellow", `${run}, audited`) : run;
+    const where = `${audited}${spareText(has_spare)}`;
     return [
       `  ${printable(name)}`,
       ...(hosts ? [host] : []),
@@ -95,6 +96,9 @@ function moduleLines(modules: readonly ModuleState[], { paint }: Shown): string[
   );
   return columns([head, ...rows]).split("\n");
 }
+
+const spareText = (hasSpare: boolean | undefined): string =>
+  hasSpare === undefined ? "" : hasSpare ? ", spare ready" : ", no spare yet";
 
 /** Returns the layers of each sandbox, one line each, and how to get those that are missing. */
 function sandboxLines(modules: readonly ModuleState[], { paint }: Shown): string[] {

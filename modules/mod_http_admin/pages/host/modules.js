@@ -120,7 +120,21 @@ function One({ name, modules }) {
 
 /** @param {{ of: any, all: any[] }} props */
 function Instance({ of, all }) {
-  const { name, host, status, file, note, depends, holds, quarantine, run, is_audited, sandbox, permissions = [] } = of;
+  const {
+    name,
+    host,
+    status,
+    file,
+    note,
+    depends,
+    holds,
+    quarantine,
+    run,
+    is_audited,
+    sandbox,
+    has_spare,
+    permissions = [],
+  } = of;
   const dependants = all.filter((each) => each.depends.includes(name)).map((each) => each.name);
   const links = (/** @type {string[]} */ names) =>
     names.length === 0
@@ -133,6 +147,7 @@ function Instance({ of, all }) {
       ${note && html`<dt>Note</dt><dd class="note">${note}</dd>`}
       ${quarantine && html`<dt>In quarantine</dt><dd>since <${Ago} time=${quarantine.since * 1000} />${quarantine.next_try && html`, tried again <${Ago} time=${quarantine.next_try * 1000} />`}; <em>Reload</em> tries it now</dd>`}
       <dt>Runs</dt><dd>${runs[run]}${is_audited && html` <${Badge} tone="warn">audited: nothing is refused<//>`}</dd>
+      ${has_spare !== undefined && html`<dt>Spare</dt><dd>${has_spare ? "a process is ready to take over" : "no process is ready yet"}</dd>`}
       <dt>File</dt><dd>${file ? html`<code>${file}</code>` : "passed by the program"}</dd>
       <dt>Depends on</dt><dd>${links(depends)}</dd>
       <dt>Needed by</dt><dd>${links(dependants)}</dd>

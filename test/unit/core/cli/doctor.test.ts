@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from "node:test";
 import type { Finding, Installation, System } from "#core/cli/doctor/check.ts";
 import { dataChecks } from "#core/cli/doctor/data_checks.ts";
 import { systemChecks } from "#core/cli/doctor/system_checks.ts";
-import { runChecks } from "#core/cli/doctor.ts";
+import { layersOf, runChecks } from "#core/cli/doctor.ts";
 import { configFrom } from "#core/config/index.ts";
 import { type SandboxLayer, sandboxLayers } from "#core/sandbox/index.ts";
 import type { ServerStatus } from "#core/types.ts";
@@ -205,6 +205,29 @@ describe("modhost doctor as a command", () => {
     assert.equal(wrong.code, 1);
     assert.match(wrong.stdout, /^problem {3}configuration .*load_timeout/m);
     assert.match(wrong.stdout, /→ correct .*; then run modhost check/);
+  });
+
+  test("shows the layers as the running server has found them, which its unit can restrict", () => {
+    const shop = [
+      { name: "landlock", is_active: true, text: "Files are refused to shop." },
+      { name: "user", is_active: true, text: "Each has its own." },
+    ];
+    const wiki = [{ name: "user", is_active: false, text: "It cannot reach its file.", remedy: "Open it." }];
+    const modules = [{ sandbox: wiki }, {}, { sandbox: shop }] as unknown as ServerStatus["modules"];
+    assert.deepEqual(layersOf({ modules }, layers), [
+      { name: "landlock", works: true, detail: "Files are refused to shop.", isRequired: true },
+      layers[1],
+      { name: "user", works: true, detail: "Each has its own.", isRequired: false },
+    ]);
+    const refused = [{ name: "namespaces", is_active: false, text: "The unit refuses them.", remedy: "Allow them." }];
+    const only = [{ sandbox: refused }] as unknown as ServerStatus["modules"];
+    assert.deepEqual(layersOf({ modules: only }, layers)[1], {
+      name: "namespaces",
+      works: false,
+      detail: "The unit refuses them.",
+      isRequired: false,
+      remedy: "Allow them.",
+    });
   });
 
   test("names each layer of the sandbox, as text and as JSON", async (t) => {

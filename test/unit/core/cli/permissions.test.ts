@@ -75,17 +75,19 @@ describe("check", () => {
 
   test("warns of settings without effect", async () => {
     const { stdout } = await check(
-      "modules: { catalog: { grant: {}, audit: true, namespaces: off }, shop: { audit: true, grant: { call: { catalog: [find] }, connect: ['api.example.org:443'], read: [/no/such] }, limits: { open_files: 100 }, namespaces: required }, nobody: { limits: { open_files: 100 } } }",
+      "modules: { catalog: { grant: {}, audit: true, namespaces: off, spare: true }, shop: { audit: true, grant: { call: { catalog: [find] }, connect: ['api.example.org:443'], read: [/no/such] }, limits: { open_files: 100 }, namespaces: required, spare: true }, nobody: { limits: { open_files: 100 } } }",
     );
     for (const wanted of [
       /modules\.nobody: the module nobody is not loaded/,
       /modules\.catalog\.grant has no effect: catalog runs trusted, and may do everything/,
       /modules\.catalog\.audit has no effect/,
       /modules\.catalog\.namespaces has no effect/,
+      /modules\.catalog\.spare has no effect/,
       /modules\.shop\.audit: nothing is refused to shop/,
       /modules\.shop\.grant\.read has no effect: shop runs isolated, and not sandboxed/,
       /modules\.shop\.grant\.connect has no effect/,
       /modules\.shop\.namespaces has no effect/,
+      /modules\.shop\.spare has no effect/,
       /modules\.shop\.grant: there is no \/no\/such/,
     ]) {
       assert.match(stdout, wanted);

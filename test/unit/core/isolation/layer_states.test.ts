@@ -58,6 +58,7 @@ describe("a sandboxed module", { skip: sandboxUnavailable() ?? false, timeout: 1
     const host = await pluginHost(t, files, { modules });
     const layers = layersOf(host, "shop");
     assert.deepEqual([...layers.keys()].sort(), [
+      "cgroup",
       "landlock",
       "limits",
       "namespaces",

@@ -61,7 +61,7 @@ describe("the option modules", () => {
     });
     assert.deepEqual(limitsOf({}), { ...shop.limits, message_size: 4 * 2 ** 20 });
     const plain = settingsOf(configFrom({ modules }, "/").value("modules"), "plain");
-    assert.deepEqual(plain, { audit: false, namespaces: "auto" } satisfies ModuleSettings);
+    assert.deepEqual(plain, { audit: false, namespaces: "auto", spare: false } satisfies ModuleSettings);
   });
 
   test("refuses unknown fields, and names the nearest one", () => {
@@ -107,7 +107,7 @@ describe("the option modules", () => {
   });
 
   test("has no entry for names that every object has", () => {
-    assert.deepEqual(settingsOf({}, "constructor"), { audit: false, namespaces: "auto" });
+    assert.deepEqual(settingsOf({}, "constructor"), { audit: false, namespaces: "auto", spare: false });
   });
 });
 

@@ -1,13 +1,15 @@
 /** How a sandboxed process is started, and what it may still do. */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
   globSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -33,6 +35,7 @@ import {
   sandboxUser,
 } from "#core/sandbox/index.ts";
 import { FIRST_USER, userOf } from "#core/sandbox/users.ts";
+import { noNobody } from "#test/support/sandbox/combinations.ts";
 import { eventually } from "../../../support/eventually.ts";
 
 const unavailable = sandboxUnavailable();
@@ -42,6 +45,7 @@ chmodSync(folder, 0o755);
 for (const name of ["own", "data", "listen"]) mkdirSync(join(folder, name));
 after(() => rmSync(folder, { recursive: true, force: true }));
 let count = 0;
+const NOBODY = 65534;
 const packages = fileURLToPath(new URL("../../../../node_modules", import.meta.url));
 /** An addon of any Node.js, which the optional package classic-level brings. */
 const addon = globSync(`classic-level/prebuilds/${process.platform}-${process.arch}/*.node`, { cwd: packages })
@@ -91,6 +95,54 @@ test("a Node.js or system that cannot sandbox is refused with a sentence that sa
   assert.throws(() => launch(""), { code: "SANDBOX_UNAVAILABLE" });
 });
 
+test("other systems and processors are refused with a sentence that says what is missing, and how to get it", (t) => {
+  const here = { platform: process.platform, arch: process.arch };
+  const emulate = (values: Partial<typeof here>) => {
+    for (const [name, value] of Object.entries({ ...here, ...values }))
+      Object.defineProperty(process, name, { value, configurable: true, enumerable: true });
+  };
+  t.after(() => emulate({}));
+  for (const platform of ["darwin", "win32", "freebsd"] as const) {
+    emulate({ platform });
+    const sentence = `A sandbox needs Linux 5.13 or later, and this is ${platform}. Run modhost in a Linux container or virtual machine. Run the module isolated or trusted.`;
+    assert.equal(sandboxUnavailable(), sentence);
+    assert.deepEqual(
+      sandboxLayers().map(({ name, works, isRequired }) => [name, works, isRequired]),
+      [["system", false, true]],
+      "no other layer is looked for",
+    );
+    assert.throws(() => launch(""), { code: "SANDBOX_UNAVAILABLE", message: new RegExp(sentence) });
+  }
+  emulate({ platform: "linux", arch: "riscv64" });
+  assert.match(
+    sandboxUnavailable() ?? "",
+    /^A sandbox needs a processor of the kind x64 or arm64, and this is riscv64\./,
+  );
+});
+
+test("a service without capabilities, whose unit refuses capset to it, can sandbox modules", {
+  skip: unavailable ?? noNobody,
+}, () => {
+  const program = `
+    import { ALLOW, fail, give, ifEqual, load, NUMBER } from "#core/sandbox/filter/bpf.ts";
+    import { sandboxUnavailable } from "#core/sandbox/index.ts";
+    import { Libc } from "#core/sandbox/kernel/libc.ts";
+    import { calls } from "#core/sandbox/kernel/numbers.ts";
+    import { installFilter, refusePrivileges } from "#core/sandbox/kernel/seccomp.ts";
+    const libc = new Libc();
+    refusePrivileges(libc);
+    installFilter(libc, [load(NUMBER), ifEqual(calls.capset, 0, 1), give(fail(1)), give(ALLOW)]);
+    console.log(sandboxUnavailable() ?? "works");`;
+  const options = ["--no-warnings", "--experimental-ffi", "--conditions=source", "--input-type=module", "--eval"];
+  const { stdout, stderr } = spawnSync(process.execPath, [...options, program], {
+    ...(process.getuid?.() === 0 && { uid: NOBODY, gid: NOBODY }),
+    cwd: fileURLToPath(new URL("../../../../", import.meta.url)),
+    env: {},
+    encoding: "utf8",
+  });
+  assert.equal(stdout.trim(), "works", stderr);
+});
+
 test("every layer says what it does, and one that does not work says how to get it", () => {
   for (const { works, detail, remedy } of sandboxLayers()) {
     assert.match(detail, /^[A-Z].*\.$/);
@@ -125,6 +177,29 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
       policy: { env: { KEY: "väl ue" } },
     });
     assert.equal(await written(sandboxed), JSON.stringify([{ KEY: "väl ue" }, ["a b", "ü"], "/", true]));
+  });
+
+  test("reads the compiled code at its descriptor, and can neither write nor open that file", async () => {
+    const file = join(folder, "compiled");
+    writeFileSync(file, "code", { mode: 0o600 });
+    const compiled = openSync(file, "r");
+    const sandboxed = launch(
+      `import { openSync, readFileSync, writeSync } from "node:fs";
+      const code = (act) => { try { act(); return "done"; } catch (error) { return error.code; } };
+      const written = code(() => writeSync(6, "other"));
+      const opened = code(() => openSync(${JSON.stringify(file)}));
+      socket.end([readFileSync(6, "utf8"), written, opened].join());`,
+      { compiled, policy: { user: "own" } },
+    );
+    closeSync(compiled);
+    assert.match(await written(sandboxed), /^code,EBADF,(ERR_ACCESS_DENIED|EACCES)$/);
+    assert.equal(readFileSync(file, "utf8"), "code");
+  });
+
+  test("has an empty descriptor where its compiled code would be", async () => {
+    const code = `import { fstatSync, readFileSync } from "node:fs";
+      socket.end([fstatSync(6).isCharacterDevice(), readFileSync(6, "utf8")].join());`;
+    assert.equal(await written(launch(code)), "true,");
   });
 
   test("keeps secrets of its environment out of the arguments that others can read", async () => {
@@ -264,6 +339,22 @@ describe("a sandboxed process", { skip: unavailable ?? false }, () => {
       await eventually("the sandbox has ended", () => !existsSync(`/proc/${pid}`));
     });
   }
+
+  test("is in a cgroup with its limits when its code begins, and the cgroup is removed after its end", {
+    skip: !works("cgroup") && "the server cannot divide its cgroup here",
+  }, async () => {
+    const memory = 2 ** 28;
+    const code = `socket.write("ready"); setInterval(() => 0, 1000);`;
+    const { child, socket, layers } = launch(code, { policy: { cgroup: { memory, tasks: 200, cores: 1 } } });
+    await new Promise((resolve) => void socket.once("data", resolve));
+    const [, path = ""] = /^0::(.*)$/m.exec(readFileSync(`/proc/${child.pid}/cgroup`, "utf8")) ?? [];
+    assert.match(path, new RegExp(`/sandbox-${process.pid}-\\d+$`));
+    const cgroup = join("/sys/fs/cgroup", path);
+    assert.equal(readFileSync(join(cgroup, "memory.max"), "utf8").trim(), String(memory));
+    assert.ok(layers.includes("cgroup"));
+    child.kill("SIGKILL");
+    await eventually("the cgroup is removed", () => !existsSync(cgroup));
+  });
 
   test("runs in namespaces where they work", {
     skip: !works("namespaces") && "the namespaces are missing",

@@ -131,7 +131,7 @@ new net.Socket({ fd: 3 }).end(outcome);`,
 
 test("the guide names each layer that can restrict a module", () => {
   const guide = readGuide("sandbox/layers");
-  const layers = ["landlock", "seccomp", "limits", "namespaces", "user", "node-permission"];
+  const layers = ["landlock", "seccomp", "limits", "namespaces", "user", "cgroup", "node-permission"];
   for (const name of layers) assert.match(guide, new RegExp(`^\\| \`${name}\` \\| .+ \\| .+ \\|$`, "m"));
   if (sandboxUnavailable() !== undefined) return;
   const here = sandboxLayers().map(({ name }) => name);

@@ -70,6 +70,20 @@ describe("the status for people", () => {
     assert.doesNotMatch(statusLines(newStatus(), plain).join("\n"), /SANDBOX/);
   });
 
+  test("contains whether a process waits for a sandboxed module", () => {
+    const module = { host: "*", status: "loaded", run: "sandboxed", file: undefined, note: undefined } as const;
+    const more = { depends: [], holds: {} };
+    const modules = [
+      { ...module, ...more, name: "shop", has_spare: true },
+      { ...module, ...more, name: "mail", has_spare: false },
+      { ...module, ...more, name: "feed" },
+    ];
+    const text = statusLines({ ...newStatus(), modules }, plain).join("\n");
+    assert.match(text, /shop +loaded +sandboxed, spare ready\n/);
+    assert.match(text, /mail +loaded +sandboxed, no spare yet\n/);
+    assert.match(text, /feed +loaded +sandboxed *\n/);
+  });
+
   test("contains the load and the rate of requests if they are known", () => {
     const metrics = { cpu: 0.12, event_loop: 0.034, rss: 120e6, heap: 40e6, active: 2, requests: 1250.4, errors: 3 };
     const text = statusLines(newStatus(), plain, metrics).join("\n");

@@ -275,6 +275,35 @@ describe("a large body", () => {
     for (const connection of connections) connection.destroy();
   });
 
+  test("leaves the bytes that follow a CONNECT behind it as they are while other bodies arrive", async () => {
+    const isRead = Promise.withResolvers<void>();
+    const route = {
+      ...app.route,
+      "POST /gated": async (event: HttpEvent) => {
+        const text = await report(event, async () => {});
+        await isRead.promise;
+        return text;
+      },
+    };
+    await using service = await TestService.start({ ...app, route, tunnels: true });
+    using connection = await RawConnection.open(service.port, { timeout: 30_000 });
+    const bytes = stated("/gated", content);
+    // The read after a small one goes into the memory that all connections share.
+    for (const piece of [bytes.subarray(0, -16), bytes.subarray(-16, -8)]) {
+      connection.write(piece);
+      await delay(200);
+    }
+    connection.write(
+      Buffer.concat([bytes.subarray(-8), Buffer.from(`CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n${get}`)]),
+    );
+    await delay(200);
+    using other = await RawConnection.open(service.port, { timeout: 30_000 });
+    other.write(ways["of a stated length"]);
+    await other.until(/<\d/);
+    isRead.resolve();
+    await connection.until(/<got>/);
+  });
+
   test("fails for its reader when it is cut off or malformed, and the server continues", async () => {
     await using service = await TestService.start(app);
     const whole = ways["of a stated length"];
