@@ -1,4 +1,6 @@
-/** Describes a fetched module to an operator before consent, and compares it with an installed one. */
+/**
+ * Describes a fetched module to an operator before consent, and compares it with an installed one.
+ */
 import type { DeclaredOption } from "./archive/check_module.ts";
 import { dependenciesIn, type FetchedModule, type FetchedVersion } from "./fetch/fetch_module.ts";
 import type { VerifiedFact } from "./lockfile/format.ts";
@@ -98,11 +100,13 @@ export function changesBetween(
     changes.push({ kind, text: shown(text), needs_consent });
   const isLower = semver().lt(fetched.version, installed.version);
   if (isLower) add("version", true, `Lower version: ${installed.version} becomes ${fetched.version}`);
-  const [before, after] = [rules.words(installed.permissions), rules.words(fetched.permissions)];
+  const before = rules.words(installed.permissions);
+  const after = rules.words(fetched.permissions);
   for (const words of without(after, before)) add("permission", true, `New permission: ${words}`);
   for (const words of without(before, after)) add("permission", false, `Permission dropped: ${words}`);
   for (const kind of ["publisher", "repository"] as const) {
-    const [from, to] = [installed[kind], fetched[kind]];
+    const from = installed[kind];
+    const to = fetched[kind];
     if (from !== to) add(kind, true, `Other ${kind}: ${from ?? "unknown"} becomes ${to ?? "unknown"}`);
   }
   for (const fact of without(installed.verified, fetched.verified))
@@ -113,9 +117,11 @@ export function changesBetween(
       originOf(installed) !== originOf(fetched),
       `Other source: ${installed.source} becomes ${fetched.source}`,
     );
-  const [license, newLicense] = [ownLicense(installed), ownLicense(fetched)];
+  const license = ownLicense(installed);
+  const newLicense = ownLicense(fetched);
   if (license !== newLicense) add("license", true, `Other licence: ${license} becomes ${newLicense}`);
-  const [had, has] = [dependencyNames(installed), dependencyNames(fetched)];
+  const had = dependencyNames(installed);
+  const has = dependencyNames(fetched);
   for (const name of without(has, had)) add("dependency", true, `New dependency: ${name}`);
   for (const name of without(had, has)) add("dependency", false, `Dependency dropped: ${name}`);
   return changes.sort((one, other) => Number(other.needs_consent) - Number(one.needs_consent));

@@ -1,7 +1,7 @@
 /** The whole engine. The build makes a script of its own of it, which is loaded when it is used. */
 export { changesBetween, describeModule, type ModuleDescription, type VersionChange } from "./describe.ts";
 export { PackageError, type PackageErrorCode } from "./errors.ts";
-export { type FetchedModule, type FetchedVersion, type FetchOptions, fetchModule } from "./fetch/fetch_module.ts";
+export { type FetchedModule, type FetchedVersion, fetchModule, type ModuleFetchOptions } from "./fetch/fetch_module.ts";
 export { restoreModule } from "./fetch/restore_module.ts";
 export {
   type Consent,

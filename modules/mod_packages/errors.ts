@@ -76,6 +76,7 @@ const messages = {
   LOCK_NEWER: "{file} was written by a later version of modhost (format {format}): update this one",
   MODULE_UNKNOWN: "{module} is not installed from a package: {file} has no entry for it",
   NAME_TAKEN: "{package} would be the module {module}, which is already installed from {other}: remove that one first",
+  NAME_RESERVED: "{package} would be the module {module}, which comes with modhost: choose another package",
   NO_PREVIOUS: "{module} has no previous version to return to",
   TREE_MISSING: "The files of {module} {version} are missing in {path}: install it again",
   TREE_OTHER: "The files of {module} are not those that modules.lock states: add the module again to accept them",

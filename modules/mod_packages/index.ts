@@ -1,4 +1,5 @@
 /** Installs modules of others from packages while the host runs. */
+import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { packageVersion } from "../../core/index.ts";
 import type { Module } from "../../core/types.ts";
@@ -18,6 +19,10 @@ export interface PackagesModule {
 }
 
 const LOCK_FILE = "modules.lock";
+
+/** Names of the modules that come with modhost, whose folders are next to this one. */
+const bundledNames = () =>
+  readdirSync(new URL("../", import.meta.url)).flatMap((name) => (name.startsWith("mod_") ? [name.slice(4)] : []));
 
 export default function load(module: Module<typeof options>): PackagesModule {
   // All options are read when an operation begins, so a change needs no work here.
@@ -39,6 +44,7 @@ export default function load(module: Module<typeof options>): PackagesModule {
           deprecated: module.get_option_array("packages_allow_deprecated"),
         },
         limits: defaultLimits,
+        reserved: bundledNames(),
         host: packageVersion(),
         node: process.version,
         now: Date.now,

@@ -8,7 +8,7 @@ import type { PackageSettings } from "./settings.ts";
 import { PackageStore, type TreeName } from "./store/package_store.ts";
 import type { TreeFault } from "./store/tree.ts";
 
-/** What the operator consented to. */
+/** The permissions that the operator grants, and how the module runs. */
 export type Consent = Pick<InstalledVersion, "grant" | "run">;
 
 /**

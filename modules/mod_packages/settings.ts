@@ -1,4 +1,4 @@
-/** What the operations of this module need to know. */
+/** The settings that every operation of this module takes. */
 
 export interface PackageSettings {
   /** Path of `modules.lock`. */
@@ -14,6 +14,8 @@ export interface PackageSettings {
   readonly verifyProvenance: boolean;
   readonly exceptions: PackageExceptions;
   readonly limits: ArchiveLimits;
+  /** Names that no installed module may have. */
+  readonly reserved: readonly string[];
   /** Versions of modhost and of Node.js. */
   readonly host: string;
   readonly node: string;

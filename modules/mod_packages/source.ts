@@ -22,8 +22,9 @@ export interface FileSource {
 }
 
 /**
- * Parses `modhost-mod-shop@^1`, `@scope/x`, the name of a module such as `shop`, or a path. Relative
- * paths start from `folder`. The source of a lock entry, such as `npm:shop@^1`, is accepted as well.
+ * Parses `modhost-mod-shop@^1`, `@scope/x`, the name of a module such as `shop`, or a path.
+ * Relative paths start from `folder`. The source of a lock entry, such as `npm:shop@^1`, is
+ * accepted as well.
  * @throws {PackageError} SOURCE_UNKNOWN, SOURCE_REFUSED, SOURCE_MISSING
  */
 export async function parseSource(text: string, folder: string): Promise<PackageSource> {

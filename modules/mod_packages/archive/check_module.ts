@@ -15,7 +15,7 @@ export interface DeclaredOption {
   readonly describe: string;
 }
 
-/** What the package.json of a module says about it. */
+/** The facts about a module that its package.json states. */
 export interface ModuleFacts {
   readonly permissions: ModulePermissions;
   readonly options: readonly DeclaredOption[];

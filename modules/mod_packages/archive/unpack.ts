@@ -14,8 +14,12 @@ const FOLDER = 0o755;
 const PROGRAM = 0o755;
 const FILE = 0o644;
 const OWNER_MAY_RUN = 0o100;
-/** Files of an archive compress well if they are small, so that the ratio matters above this size. */
+/**
+ * Files of an archive compress well if they are small, so that the ratio matters above this size.
+ */
 const RATIO_FROM_BYTES = 1024 * 1024;
+
+const CHUNK_BYTES = 128 * 1024;
 
 /** Code of the error of streams whose source has failed. */
 const ENDED = "STREAM_DESTROYED";
@@ -25,7 +29,13 @@ const fileTypes: ReadonlySet<string> = new Set(["file", "contiguous-file"]);
 /** The files of all packages of a tree, which share limits and names. */
 export class TreeBudget {
   files = 0;
+  /** Total size of the files. */
   bytes = 0;
+  /** Total size of the archives, as they were received and decompressed. */
+  #received = 0;
+  #decompressed = 0;
+  /** Number of files and folders in the archives. */
+  #entries = 0;
   readonly limits: ArchiveLimits;
   readonly #module: string;
   /** Paths as written, by how a file system that ignores case sees them. */
@@ -36,20 +46,31 @@ export class TreeBudget {
     this.#module = module;
   }
 
-  addEntry(): void {
-    this.files += 1;
+  addEntry(size: number): void {
+    this.#entries += 1;
+    this.bytes += size;
     const { files: most } = this.limits;
-    if (this.files > most) throw new PackageError("ARCHIVE_FILES", { package: this.#module, most });
+    if (this.#entries > most) throw new PackageError("ARCHIVE_FILES", { package: this.#module, most });
   }
 
-  addBytes(bytes: number): void {
-    this.bytes += bytes;
+  addReceived(bytes: number): void {
+    this.#received += bytes;
+    this.#assertSize(this.#received);
+  }
+
+  addDecompressed(bytes: number): void {
+    this.#decompressed += bytes;
+    this.#assertSize(this.#decompressed);
+  }
+
+  #assertSize(bytes: number): void {
     const { bytes: most } = this.limits;
-    if (this.bytes > most) throw new PackageError("ARCHIVE_SIZE", { package: this.#module, most: sizeText(most) });
+    if (bytes > most) throw new PackageError("ARCHIVE_SIZE", { package: this.#module, most: sizeText(most) });
   }
 
   /** Claims the path of a file, and those of the folders above it. */
   claim(path: string, name: string): void {
+    this.files += 1;
     const parts = path.split("/");
     for (let length = 1; length <= parts.length; length += 1) {
       const part = parts.slice(0, length).join("/");
@@ -89,18 +110,24 @@ export async function unpack(
   });
   const measureUnpacked = observer((chunk) => {
     unpacked += chunk.length;
-    budget.addBytes(chunk.length);
+    budget.addDecompressed(chunk.length);
     if (unpacked > RATIO_FROM_BYTES && unpacked > compressed * most)
       throw new PackageError("ARCHIVE_RATIO", { package: name, most });
   });
   const entries = extract();
-  const parsed = pipeline(archive, measureCompressed, createGunzip(), measureUnpacked, entries);
+  const parsed = pipeline(
+    archive,
+    measureCompressed,
+    createGunzip({ chunkSize: CHUNK_BYTES }),
+    measureUnpacked,
+    entries,
+  );
   // The loop below fails as well, sometimes with an error that only says that a stream has ended.
   parsed.catch(() => undefined);
   try {
     for await (const entry of entries) {
       const file = checkedPath(entry.header, name);
-      budget.addEntry();
+      budget.addEntry(file === undefined ? 0 : (entry.header.size ?? 0));
       if (file === undefined) {
         entry.resume();
         continue;

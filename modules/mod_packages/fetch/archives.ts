@@ -44,7 +44,17 @@ export async function fetchArchive(
     archive.on("error", () => undefined);
     // npm's library tries again after some errors. The files of the first attempt are in the way.
     if (failed !== undefined) throw failed.error;
-    stream.pipe(archive);
+    // npm's library ignores backpressure, so that a fast sender could fill the memory. Everything
+    // is counted as it arrives.
+    stream.on("data", (chunk) => {
+      try {
+        budget.addReceived(chunk.length);
+        archive.write(chunk);
+      } catch (error) {
+        archive.destroy(error as Error);
+      }
+    });
+    stream.on("end", () => archive.end());
     try {
       return await unpack(archive, { root, path: location, name, budget });
     } catch (error) {

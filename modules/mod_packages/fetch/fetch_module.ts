@@ -38,7 +38,7 @@ export interface FetchedModule {
   readonly warnings: readonly string[];
 }
 
-export interface FetchOptions {
+export interface ModuleFetchOptions {
   /** Whether the version may be lower than the installed one. */
   readonly allowLower?: boolean;
 }
@@ -52,7 +52,7 @@ export interface FetchOptions {
 export async function fetchModule(
   text: string,
   settings: PackageSettings,
-  options: FetchOptions = {},
+  options: ModuleFetchOptions = {},
 ): Promise<FetchedModule> {
   const source = await parseSource(text, settings.folder);
   const locked = await readLockFile(settings.lockFile, settings.permissions);
@@ -85,11 +85,15 @@ class Fetch {
     this.#root = join(staging.scratch, "package");
   }
 
-  async run(store: PackageStore, locked: LockedModules, { allowLower = false }: FetchOptions): Promise<FetchedModule> {
+  async run(
+    store: PackageStore,
+    locked: LockedModules,
+    { allowLower = false }: ModuleFetchOptions,
+  ): Promise<FetchedModule> {
     const source = this.#source;
     const settings = this.#settings;
     const assertAllowed = (name: string, version: string) => {
-      assertNames(name, locked);
+      assertNames(name, locked, settings);
       if (!allowLower) assertNotLower(name, version, locked);
     };
     const verified = source.kind === "npm" ? await this.#verified(source, assertAllowed) : undefined;
@@ -181,10 +185,11 @@ class Fetch {
 }
 
 /** Names become paths, and a module's name stands for one package. */
-function assertNames(name: string, locked: LockedModules): void {
+function assertNames(name: string, locked: LockedModules, { reserved }: PackageSettings): void {
   const module = moduleNameOf(name);
   if (!packageName.test(name) || !moduleName.test(module))
     throw new PackageError("MANIFEST_INVALID", { package: name, reason: "its name cannot be that of a package" });
+  if (reserved.includes(module)) throw new PackageError("NAME_RESERVED", { package: name, module });
   const other = locked[module]?.package;
   if (other !== undefined && other !== name) throw new PackageError("NAME_TAKEN", { package: name, module, other });
 }

@@ -8,7 +8,7 @@ import type { PermissionRules } from "../settings.ts";
 
 export const FORMAT = 1;
 
-/** What was verified about a package. */
+/** A fact about a package that was verified. */
 export type VerifiedFact = "integrity" | "signature" | "provenance";
 
 /** A package of a tree, by its path in the tree: `node_modules/x`. */
@@ -25,7 +25,7 @@ export interface LockedPackage {
 
 /** An installed version of a module. */
 export interface InstalledVersion {
-  /** What the operator asked for: `npm:modhost-mod-shop@^1.2.0`, or `file:` and a relative path. */
+  /** The requested source: `npm:modhost-mod-shop@^1.2.0`, or `file:` and a relative path. */
   readonly source: string;
   readonly package: string;
   readonly version: string;

@@ -44,9 +44,15 @@ interface PacoteManifest {
   readonly _attestationBundles?: readonly Attestation[];
 }
 
+/** A statement about a package, with its signature. */
 export interface Attestation {
-  readonly predicateType: string;
-  readonly bundle: { readonly dsseEnvelope: { readonly payload: string } };
+  readonly bundle: {
+    readonly dsseEnvelope: { readonly payload: string };
+    readonly verificationMaterial: {
+      readonly certificate?: { readonly rawBytes: string };
+      readonly x509CertificateChain?: { readonly certificates: readonly { readonly rawBytes: string }[] };
+    };
+  };
 }
 
 /** The document of a package in the registry. */
@@ -61,7 +67,8 @@ export interface Packument {
 /** A stream of npm's own kind. */
 export interface ArchiveStream {
   on(event: "error", listener: (error: Error) => void): unknown;
-  pipe(target: NodeJS.WritableStream): unknown;
+  on(event: "data", listener: (chunk: Buffer) => void): unknown;
+  on(event: "end", listener: () => void): unknown;
 }
 
 interface Pacote {
@@ -137,6 +144,19 @@ export async function publishedVersion(spec: string, options: NpmOptions): Promi
     isSigned: (found._signatures ?? []).length > 0,
     attestations: found._attestationBundles ?? [],
   };
+}
+
+interface CertificateParser {
+  parse(der: Buffer): {
+    extension(oid: string): { readonly valueObj: { readonly subs: readonly { readonly value: Buffer }[] } } | undefined;
+  };
+}
+
+/** Returns the text in an extension of a certificate (DER in base64); undefined if it has none. */
+export function certificateText(der: string, oid: string): string | undefined {
+  const { X509Certificate }: { X509Certificate: CertificateParser } = createRequire(import.meta.url)("@sigstore/core");
+  const [text] = X509Certificate.parse(Buffer.from(der, "base64")).extension(oid)?.valueObj.subs ?? [];
+  return text?.value.toString();
 }
 
 /** Parses what stands for a package in a dependency or on a command line. */

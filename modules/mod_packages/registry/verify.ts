@@ -3,7 +3,7 @@ import { PackageError } from "../errors.ts";
 import type { VerifiedFact } from "../lockfile/format.ts";
 import { isExcepted, type PackageSettings } from "../settings.ts";
 import { periodText } from "../text.ts";
-import { type Attestation, type PublishedVersion, publishedVersion } from "./libraries.ts";
+import { type Attestation, certificateText, type PublishedVersion, publishedVersion } from "./libraries.ts";
 import { codeOf, type Registries } from "./registries.ts";
 
 const SECOND = 1000;
@@ -44,8 +44,8 @@ export async function verifyVersion(
   const host = URL.parse(resolved)?.host ?? resolved;
   if (host !== new URL(registry).host) throw new PackageError("REGISTRY_OTHER", { ...details, host });
   assertAge(found, registry, settings);
-  const bundles = settings.verifyProvenance ? found.attestations : [];
-  const repository = repositoryIn(bundles);
+  const provenance = settings.verifyProvenance ? found.attestations.filter(isProvenance) : [];
+  const repository = repositoryIn(provenance);
   const deprecated = found.deprecated === true ? "its authors give no reason" : found.deprecated;
   return {
     name,
@@ -60,7 +60,7 @@ export async function verifyVersion(
     verified: [
       "integrity",
       ...(keys.length > 0 ? (["signature"] as const) : []),
-      ...(bundles.length > 0 ? (["provenance"] as const) : []),
+      ...(provenance.length > 0 ? (["provenance"] as const) : []),
     ],
   };
 }
@@ -131,15 +131,24 @@ export function tooYoung(
   });
 }
 
-/** Returns the repository that a package was built from, which its builder has signed. */
-function repositoryIn(bundles: readonly Attestation[]): string | undefined {
-  for (const { predicateType, bundle } of bundles) {
-    if (!predicateType.startsWith("https://slsa.dev/provenance/")) continue;
-    const statement = JSON.parse(Buffer.from(bundle.dsseEnvelope.payload, "base64").toString());
-    const repository: unknown =
-      statement.predicate?.buildDefinition?.externalParameters?.workflow?.repository ??
-      statement.predicate?.invocation?.configSource?.uri;
-    if (typeof repository === "string") return repository;
-  }
-  return undefined;
+/** The extension of Sigstore's certificates with the URL of the repository that a build used. */
+const SOURCE_REPOSITORY = "1.3.6.1.4.1.57264.1.12";
+
+/** Whether a statement says how a package was built. Others say only who published it. */
+function isProvenance({ bundle }: Attestation): boolean {
+  const { predicateType } = JSON.parse(Buffer.from(bundle.dsseEnvelope.payload, "base64").toString());
+  return typeof predicateType === "string" && predicateType.startsWith("https://slsa.dev/provenance/");
+}
+
+/**
+ * Returns the repository that a package was built from. The certificate has it from the build
+ * service; the statement itself could name any repository.
+ */
+function repositoryIn(provenance: readonly Attestation[]): string | undefined {
+  return provenance
+    .map(({ bundle: { verificationMaterial: material } }) => {
+      const { rawBytes } = material.certificate ?? material.x509CertificateChain?.certificates[0] ?? {};
+      return rawBytes === undefined ? undefined : certificateText(rawBytes, SOURCE_REPOSITORY);
+    })
+    .find((repository) => repository !== undefined);
 }

@@ -1,7 +1,7 @@
 /**
- * Stores the files of modules by their content: `MODULE/TREE/` has `node_modules/` with the module's
- * package and its dependencies, and `files`, the list of all files. TREE is the hash of that list.
- * Nothing in a tree is ever changed.
+ * Stores the files of modules by their content: `MODULE/TREE/` has `node_modules/` with the
+ * module's package and its dependencies, and `files`, the list of all files. TREE is the hash of
+ * that list. Nothing in a tree is ever changed.
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";

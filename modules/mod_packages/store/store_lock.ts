@@ -66,7 +66,9 @@ async function create(path: string, owner: LockOwner): Promise<boolean> {
   }
 }
 
-/** Another process may do the same at this moment, and then take the lock: it gets that one back. */
+/**
+ * Another process may do the same at this moment, and then take the lock: it gets that one back.
+ */
 async function removeAbandoned(path: string, abandoned: LockOwner | undefined): Promise<void> {
   const aside = `${path}.${randomBytes(9).toString("hex")}`;
   try {

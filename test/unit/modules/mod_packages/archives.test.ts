@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -154,6 +155,35 @@ describe("archives of packages", () => {
     await site.refuses("shop", "ARCHIVE_SIZE", /has more than 1\.0 MB/);
     assert.ok(process.cpuUsage(began).user < 5e6);
   });
+
+  for (const [title, block] of [
+    ["zeros", gzipSync(Buffer.alloc(MIB))],
+    ["random bytes", gzipSync(randomBytes(MIB))],
+  ] as const) {
+    test(`the download of an archive without end is aborted: ${title}`, async () => {
+      await using site = await PackageSite.open();
+      site.set({ limits: { files: 10, bytes: 20 * MIB, ratio: 1e9 } });
+      await site.publish();
+      const closed = Promise.withResolvers<void>();
+      let sent = 0;
+      site.registry.intercept = ({ url }, response) => {
+        if (!url?.endsWith(".tgz")) return false;
+        response
+          .writeHead(200)
+          .write(gzipSync(entry("0", "x", { name: "package/x", size: 2 ** 33 - 1 }).subarray(0, 512)));
+        const write = () => {
+          do sent += block.length;
+          while (!response.destroyed && response.write(block));
+        };
+        response.on("drain", write).on("close", () => closed.resolve());
+        write();
+        return true;
+      };
+      await site.refuses("shop", "ARCHIVE_SIZE", /^modhost-mod-shop has more than 21\.0 MB/);
+      await closed.promise;
+      assert.ok(sent < 200 * MIB, `${sent} bytes`);
+    });
+  }
 
   test("an archive that is none is refused", async () => {
     await using site = await PackageSite.open();

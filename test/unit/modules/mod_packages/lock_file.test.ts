@@ -29,7 +29,7 @@ async function openLocked(): Promise<PackageSite> {
 }
 
 describe("modules.lock", () => {
-  test("what is written is read again, and the same modules make the same text", async () => {
+  test("a written lock file is read again, and the same modules make the same text", async () => {
     await using site = await openLocked();
     const { lockFile, permissions } = site.settings;
     const text = await readFile(lockFile, "utf8");

@@ -32,6 +32,7 @@ test("the options of the host become the settings of the engine", async () => {
   assert.equal(settings.minimumReleaseAge, 3 * 24 * 3600);
   assert.deepEqual(settings.exceptions, { releaseAge: ["@acme/*"], scripts: ["pad"], deprecated: [] });
   assert.equal(settings.verifyProvenance, false);
+  assert.ok(["http", "http_admin", "packages"].every((name) => settings.reserved.includes(name)));
   assert.equal(settings.lockFile, join(settings.folder, "modules.lock"));
 });
 

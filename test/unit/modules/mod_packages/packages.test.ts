@@ -100,6 +100,17 @@ describe("names and versions", () => {
     );
   });
 
+  test("a package that would replace a bundled module is refused", async () => {
+    await using site = await PackageSite.open();
+    site.set({ reserved: ["http_admin"] });
+    await site.registry.publish({ ...modulePublication, name: "modhost-mod-http_admin" });
+    await site.refuses(
+      "http_admin",
+      "NAME_RESERVED",
+      "modhost-mod-http_admin would be the module http_admin, which comes with modhost: choose another package",
+    );
+  });
+
   test("an archive with another name or version is refused", async () => {
     await using site = await PackageSite.open();
     await site.publish({ manifest: { ...modulePublication.manifest, name: "modhost-mod-cart" } });
@@ -304,6 +315,37 @@ describe("dependencies", () => {
     const optionalDependencies = { other: "*", missing: "*", git: "github:alice/x" };
     await site.publish({ manifest: { ...modulePublication.manifest, optionalDependencies } });
     assert.equal(Object.keys((await site.fetch()).version.packages).length, 1);
+  });
+
+  test("peer dependencies are installed", async () => {
+    await using site = await PackageSite.open();
+    await site.registry.publish({ name: "pad" });
+    await site.publish({ manifest: { ...modulePublication.manifest, peerDependencies: { pad: "^1" } } });
+    assert.equal(Object.keys((await site.fetch()).version.packages).length, 2);
+  });
+
+  test("dependencies in the archive of the module are not fetched", async () => {
+    await using site = await PackageSite.open();
+    await site.registry.publish({ name: "left" });
+    const dependencies = { pad: "^1", left: "^1" };
+    await site.publish({
+      manifest: { ...modulePublication.manifest, dependencies, bundleDependencies: ["pad"] },
+      files: { "node_modules/pad/index.js": "" },
+    });
+    assert.deepEqual(Object.keys((await site.fetch()).version.packages), [
+      "node_modules/modhost-mod-shop",
+      "node_modules/modhost-mod-shop/node_modules/left",
+    ]);
+  });
+
+  test("a file in the archive of the module at the path of a dependency is refused", async () => {
+    await using site = await PackageSite.open();
+    await site.registry.publish({ name: "pad" });
+    await site.publish({
+      manifest: { ...modulePublication.manifest, dependencies: { pad: "^1" } },
+      files: { "node_modules/PAD/package.json": "{}" },
+    });
+    await site.refuses("shop", "ARCHIVE_COLLISION", /^The archive of pad contains both node_modules\/pad/);
   });
 
   test("two versions of a dependency are both installed, and an alias with its own name", async () => {

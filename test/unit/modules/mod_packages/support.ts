@@ -41,6 +41,7 @@ export class PackageSite {
       verifyProvenance: true,
       exceptions: { releaseAge: [], scripts: [], deprecated: [] },
       limits: defaultLimits,
+      reserved: [],
       host: "1.2.3",
       node: "26.1.0",
       now: Date.now,
