@@ -1,6 +1,6 @@
 /** Unpacks the archive of one package, and refuses everything that is not a plain file. */
 import { createHash } from "node:crypto";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Readable, Transform, type TransformCallback } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -38,8 +38,11 @@ export class TreeBudget {
   #entries = 0;
   readonly limits: ArchiveLimits;
   readonly #module: string;
-  /** Paths as written, by how a file system that ignores case sees them. */
-  readonly #paths = new Map<string, { readonly path: string; readonly isFile: boolean }>();
+  /**
+   * Paths as written, by how a file system that ignores case sees them. The owner of a file is the
+   * name of its package; a folder has none.
+   */
+  readonly #paths = new Map<string, { readonly path: string; readonly owner: string | undefined }>();
 
   constructor(limits: ArchiveLimits, module: string) {
     this.limits = limits;
@@ -68,20 +71,27 @@ export class TreeBudget {
     if (bytes > most) throw new PackageError("ARCHIVE_SIZE", { package: this.#module, most: sizeText(most) });
   }
 
-  /** Claims the path of a file, and those of the folders above it. */
-  claim(path: string, name: string): void {
-    this.files += 1;
+  /**
+   * Claims the path of a file for a package, and those of the folders above it. Returns false if
+   * the package has claimed this very file before.
+   */
+  claim(path: string, name: string): boolean {
     const parts = path.split("/");
     for (let length = 1; length <= parts.length; length += 1) {
       const part = parts.slice(0, length).join("/");
       const key = part.normalize("NFC").toLowerCase();
       const isFile = length === parts.length;
       const other = this.#paths.get(key);
-      if (other === undefined) this.#paths.set(key, { path: part, isFile });
-      else if (isFile || other.isFile || other.path !== part) {
-        throw new PackageError("ARCHIVE_COLLISION", { package: name, path, other: other.path });
+      if (other === undefined) {
+        this.#paths.set(key, { path: part, owner: isFile ? name : undefined });
+        continue;
       }
+      const isSame = other.path === part && other.owner === (isFile ? name : undefined);
+      if (!isSame) throw new PackageError("ARCHIVE_COLLISION", { package: name, path, other: other.path });
+      if (isFile) return false;
     }
+    this.files += 1;
+    return true;
   }
 }
 
@@ -133,8 +143,11 @@ export async function unpack(
         continue;
       }
       const below = path === "" ? file : `${path}/${file}`;
-      budget.claim(below, name);
       const target = join(root, below);
+      if (!budget.claim(below, name)) {
+        await assertRepeated(entry as AsyncIterable<Buffer>, target, { name, path: below });
+        continue;
+      }
       await mkdir(dirname(target), { recursive: true, mode: FOLDER });
       const mode = ((entry.header.mode ?? 0) & OWNER_MAY_RUN) === 0 ? FILE : PROGRAM;
       await writeFile(target, entry as AsyncIterable<Buffer>, { flag: "wx", mode, flush: true });
@@ -146,6 +159,21 @@ export async function unpack(
     throw archiveError(isCause ? error : await parsed.catch((cause: unknown) => cause), name);
   }
   return { integrity: `sha512-${hash.digest("base64")}` };
+}
+
+/**
+ * Some versions of npm pack a file twice if its package.json names it as `./index.js`. The second
+ * entry must be equal to the first.
+ */
+async function assertRepeated(
+  entry: AsyncIterable<Buffer>,
+  file: string,
+  { name, path }: { readonly name: string; readonly path: string },
+): Promise<void> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of entry) chunks.push(chunk);
+  if (!Buffer.concat(chunks).equals(await readFile(file)))
+    throw new PackageError("ARCHIVE_COLLISION", { package: name, path, other: path });
 }
 
 interface EntryHeader {

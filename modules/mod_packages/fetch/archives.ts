@@ -10,7 +10,7 @@ import { codeOf, type Registries } from "../registry/registries.ts";
 import { isExcepted, type PackageSettings } from "../settings.ts";
 
 /** Archives that are fetched at the same time. */
-const PARALLEL = 6;
+export const PARALLEL_ARCHIVES = 6;
 
 /** An archive to fetch. */
 export interface WantedArchive {
@@ -106,24 +106,4 @@ export async function assertNoScripts(
   if (isExcepted(exceptions.scripts, name, version)) return;
   const script = await installScript(folder, manifest);
   if (script !== undefined) throw new PackageError("SCRIPTS", { package: name, version, script });
-}
-
-/** Runs work for each item, a few at a time. After a failure no more items are begun. */
-export async function eachInParallel<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  let next = 0;
-  let failed: { readonly error: unknown } | undefined;
-  const worker = async () => {
-    while (next < items.length && failed === undefined) {
-      const at = next++;
-      try {
-        results[at] = await work(items[at] as T);
-      } catch (error) {
-        failed ??= { error };
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: PARALLEL }, worker));
-  if (failed !== undefined) throw (failed as { readonly error: unknown }).error;
-  return results;
 }

@@ -13,6 +13,7 @@ import {
   packageName,
 } from "../lockfile/format.ts";
 import { readLockFile } from "../lockfile/lock_file.ts";
+import { eachInParallel } from "../parallel.ts";
 import { dependenciesOf } from "../registry/dependencies.ts";
 import { semver } from "../registry/libraries.ts";
 import { lookUp } from "../registry/look_up.ts";
@@ -21,7 +22,7 @@ import { type VerifiedVersion, verifyVersion } from "../registry/verify.ts";
 import type { PackageSettings } from "../settings.ts";
 import { moduleNameOf, type PackageSource, parseSource, sourceText } from "../source.ts";
 import { PackageStore, packagePath, type Staging } from "../store/package_store.ts";
-import { assertNoScripts, assertSame, eachInParallel, fetchArchive, type WantedArchive } from "./archives.ts";
+import { assertNoScripts, assertSame, fetchArchive, PARALLEL_ARCHIVES, type WantedArchive } from "./archives.ts";
 
 /** A version that the store has, before the operator consents to it. */
 export type FetchedVersion = Omit<InstalledVersion, "grant" | "run" | "installed">;
@@ -167,10 +168,10 @@ class Fetch {
     const settings = this.#settings;
     const needed = await dependenciesOf(manifest, join(this.#staging.scratch, "plan"), this.#registries, settings);
     // All are verified before the first of them is fetched.
-    const verified = await eachInParallel(needed, async ({ location, ...each }) => {
+    const verified = await eachInParallel(needed, PARALLEL_ARCHIVES, async ({ location, ...each }) => {
       return { location, ...(await verifyVersion(each, this.#registries, settings)) };
     });
-    return await eachInParallel(verified, async (each) => {
+    return await eachInParallel(verified, PARALLEL_ARCHIVES, async (each) => {
       const { location, name, version, resolved, integrity, deprecated } = each;
       const unpacked = await this.#archive(each, budget);
       assertSame(each, unpacked.manifest);

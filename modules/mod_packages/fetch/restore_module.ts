@@ -4,10 +4,11 @@ import { dirname, join, resolve } from "node:path";
 import { TreeBudget } from "../archive/unpack.ts";
 import { PackageError, packageError } from "../errors.ts";
 import type { InstalledVersion, LockedPackage } from "../lockfile/format.ts";
+import { eachInParallel } from "../parallel.ts";
 import { Registries } from "../registry/registries.ts";
 import type { PackageSettings } from "../settings.ts";
 import { PackageStore, packagePath, type Staging } from "../store/package_store.ts";
-import { eachInParallel, fetchArchive } from "./archives.ts";
+import { fetchArchive, PARALLEL_ARCHIVES } from "./archives.ts";
 
 /**
  * Fetches the archives that the lock file names, unless the store has the tree. The checksums and
@@ -43,7 +44,7 @@ async function unpackAll(
   const own = packagePath(version.package);
   const root = join(staging.scratch, "package");
   const budget = new TreeBudget(settings.limits, version.package);
-  await eachInParallel(Object.entries(version.packages), async ([path, locked]) => {
+  await eachInParallel(Object.entries(version.packages), PARALLEL_ARCHIVES, async ([path, locked]) => {
     const location = path === own ? "" : path.slice(own.length + 1);
     const wanted = { ...locked, name: nameIn(path, locked), location };
     if (!locked.resolved.startsWith("file:")) return await fetchArchive(wanted, { root, budget, registries });

@@ -1,9 +1,8 @@
 /** Lists the files of a tree with their checksums, and compares a tree with such a list. */
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { lstat, readdir } from "node:fs/promises";
+import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
+import { eachInParallel } from "../parallel.ts";
 
 /** A file of a tree, by its path below the tree, with slashes. */
 export interface TreeFile {
@@ -19,17 +18,19 @@ export interface TreeFault {
 }
 
 const MAY_RUN = 0o111;
+/** Files that are read at the same time. */
+const PARALLEL = 8;
 
 /** Returns the files below a folder, sorted by path. */
 export async function filesIn(folder: string): Promise<TreeFile[]> {
   const paths = await pathsIn(folder, "");
-  const files: TreeFile[] = [];
-  for (const path of paths.sort()) {
+  return await eachInParallel(paths.sort(), PARALLEL, async (path) => {
     const file = join(folder, path);
-    const { mode } = await lstat(file);
-    files.push({ path, sha256: await digestOf(file), isProgram: (mode & MAY_RUN) !== 0 });
-  }
-  return files;
+    const found = await lstat(file);
+    // A link has no checksum, because it leads out of the tree.
+    const sha256 = found.isFile() ? digestOf(await readFile(file)) : "not a regular file".padEnd(64, ".");
+    return { path, sha256, isProgram: (found.mode & MAY_RUN) !== 0 };
+  });
 }
 
 /** Returns the list as text: a line for each file. Paths contain no line breaks. */
@@ -38,7 +39,9 @@ export function listText(files: readonly TreeFile[]): string {
 }
 
 /** Returns the name of a tree: the hash of its list. */
-export const treeHash = (list: string): string => createHash("sha256").update(list).digest("hex");
+export const treeHash = (list: string): string => digestOf(list);
+
+const digestOf = (content: string | Buffer): string => createHash("sha256").update(content).digest("hex");
 
 /** Compares a folder with the list of its files. */
 export async function faultsOf(folder: string, list: string): Promise<TreeFault[]> {
@@ -66,12 +69,4 @@ async function pathsIn(folder: string, path: string): Promise<string[]> {
     return entry.isDirectory() ? await pathsIn(folder, at) : [at];
   });
   return (await Promise.all(found)).flat();
-}
-
-/** Returns the checksum of a regular file; a link has none, because it leads out of the tree. */
-async function digestOf(file: string): Promise<string> {
-  if (!(await lstat(file)).isFile()) return "not a regular file".padEnd(64, ".");
-  const hash = createHash("sha256");
-  await pipeline(createReadStream(file), hash);
-  return hash.digest("hex");
 }

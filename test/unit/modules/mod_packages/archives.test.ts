@@ -86,7 +86,6 @@ describe("archives of packages", () => {
   for (const [one, other] of [
     ["a.js", "A.js"],
     ["lib/a.js", "Lib/b.js"],
-    ["a.js", "a.js"],
     ["a", "a/b.js"],
     ["caf\u00e9.js", "cafe\u0301.js"],
   ] as const) {
@@ -101,6 +100,15 @@ describe("archives of packages", () => {
       );
     });
   }
+
+  test("a file that occurs twice is refused, unless both are equal", async () => {
+    await using site = await PackageSite.open();
+    const first = { name: "package/a.js", body: "x" };
+    await site.publish({ entries: [first, { name: "package/./a.js", body: "y" }] });
+    await site.refuses("shop", "ARCHIVE_COLLISION", /contains both a\.js and a\.js/);
+    await site.publish({ entries: [first, { name: "package/./a.js", body: "x" }] });
+    assert.equal((await site.fetch()).files, 3);
+  });
 
   test("more files than the limit are refused, and folders count", async () => {
     await using site = await PackageSite.open();
