@@ -35,7 +35,7 @@ const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 export interface Statement {
   readonly name: string;
   readonly version: string;
-  /** Of the archive, as npm writes it. */
+  /** Checksum of the archive, as npm writes it. */
   readonly integrity: string;
   readonly predicateType?: string;
   /** The repository in the certificate. */
