@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { appendFile, chmod, mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import { appendFile, chmod, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import {
@@ -177,13 +178,16 @@ describe("verification of the store", () => {
   });
 
   test("a file that was replaced by a link to an equal file is found", async () => {
-    await using site = await openWith("1.0.0");
-    const file = join(await packageFolder(site), "version.txt");
-    await rm(file);
-    await writeFile(join(site.folder, "version.txt"), "1.0.0");
-    await symlink(join(site.folder, "version.txt"), file);
-    const [fault] = (await verifyModules(site.settings)).shop ?? [];
-    assert.deepEqual(fault, { path: "node_modules/modhost-mod-shop/version.txt", fault: "changed" });
+    await using site = await PackageSite.open();
+    await site.publish({ entries: [{ name: "package/run.sh", mode: 0o755, body: "x" }] });
+    await installModule(await site.fetch(), consent, site.settings);
+    const file = join(await packageFolder(site), "run.sh");
+    const copy = join(site.folder, "run.sh");
+    await rename(file, copy);
+    await symlink(copy, file);
+    assert.deepEqual(await verifyModules(site.settings), {
+      shop: [{ path: "node_modules/modhost-mod-shop/run.sh", fault: "changed" }],
+    });
   });
 
   test("a changed list of files is found", async () => {
@@ -251,10 +255,7 @@ describe("changes of the store", () => {
     const { store } = site.settings;
     await mkdir(join(store, ".staging/tree/node_modules/x"), { recursive: true });
     // No process has this number.
-    await writeFile(
-      join(store, ".lock"),
-      JSON.stringify({ id: "x", machine: (await import("node:os")).hostname(), pid: 2 ** 30 }),
-    );
+    await writeFile(join(store, ".lock"), JSON.stringify({ id: "x", machine: hostname(), pid: 2 ** 30 }));
     await site.fetch();
     assert.deepEqual((await readdir(store)).sort(), ["shop"]);
   });
@@ -270,6 +271,24 @@ describe("changes of the store", () => {
       refused[0].message,
       new RegExp(`is being changed by process ${process.pid} of .*: wait until it ends$`),
     );
+    await site.fetch();
+  });
+
+  test("a lock of an earlier process with the same number is abandoned, as in a container", async () => {
+    await using site = await openWith("1.0.0");
+    const path = join(site.settings.store, ".lock");
+    await writeFile(path, JSON.stringify({ id: "x", machine: hostname(), pid: process.pid }));
+    await site.fetch();
+    assert.deepEqual((await readdir(site.settings.store)).sort(), ["shop"]);
+  });
+
+  test("a lock of a running process without sign of life is abandoned", async () => {
+    await using site = await openWith("1.0.0");
+    const path = join(site.settings.store, ".lock");
+    await writeFile(path, JSON.stringify({ id: "x", machine: hostname(), pid: process.ppid }));
+    await assert.rejects(site.fetch(), { code: "STORE_BUSY" });
+    const old = new Date(Date.now() - 120_000);
+    await utimes(path, old, old);
     await site.fetch();
   });
 
