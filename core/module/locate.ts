@@ -72,22 +72,16 @@ export function locatePath(path: string): ModuleSource {
 }
 
 /** Folder below `data_path` with the packages of installed modules. */
-const INSTALLED = "installed";
+const PACKAGES = "packages";
 
 /**
- * Returns the folder in which one version of an installed module has its package, and the packages
- * that it depends on, in `node_modules`.
- */
-export const installedFolder = (dataPath: string, name: string, tree: string): string =>
-  join(dataPath, INSTALLED, name, tree);
-
-/**
- * Returns an installed module.
+ * Returns an installed module, whose package and those that it depends on are in
+ * `packages/NAME/TREE/node_modules` below `data_path`.
  * @throws {ModhostError} MODULE_NOT_FETCHED, MODULE_INVALID
  */
 export function locateInstalled(name: string, module: InstalledModule, dataPath: string): ModuleSource {
   const { package: id, version, tree } = module;
-  const folder = installedFolder(dataPath, name, tree);
+  const folder = join(dataPath, PACKAGES, name, tree);
   const file = join(folder, "node_modules", id, "package.json");
   if (!isFile(file)) throw new ModhostError("MODULE_NOT_FETCHED", { name, version, folder });
   return ofPackage(name, file);

@@ -37,7 +37,7 @@ export const errorTable = {
   },
   MODULE_NOT_FETCHED: {
     message:
-      "The module {name} {version} is in modules.lock, but not in {folder}: fetch what the file names with modhost restore",
+      "The module {name} {version} is in modules.lock, but not in {folder}: fetch what the file names with modhost add --locked",
   },
   MODULE_NOT_LOADED: { message: "The module {name} is not loaded" },
   MODULE_UNKNOWN: { message: "The module {name} has never been loaded here. Known modules: {known}" },

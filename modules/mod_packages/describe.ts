@@ -1,6 +1,7 @@
 /**
  * Describes a fetched module to an operator before consent, and compares it with an installed one.
  */
+import { permissionWords } from "../../core/index.ts";
 import type { DeclaredOption } from "./archive/check_module.ts";
 import { dependenciesIn, type FetchedModule, type FetchedVersion } from "./fetch/fetch_module.ts";
 import type { VerifiedFact } from "./lockfile/format.ts";
@@ -41,7 +42,7 @@ export interface ModuleDescription {
 
 export function describeModule(
   { module, version: fetched, facts, files, bytes, warnings }: FetchedModule,
-  settings: Pick<PackageSettings, "now" | "permissions">,
+  settings: Pick<PackageSettings, "now">,
 ): ModuleDescription {
   const { package: name, version, publisher, published, repository, packages, verified, permissions } = fetched;
   const dependencies = dependenciesIn(fetched);
@@ -62,7 +63,7 @@ export function describeModule(
     license: shown(facts.license),
     dependencies: dependencies.length,
     licenses,
-    permissions: settings.permissions.words(permissions).map(shown),
+    permissions: permissionWords(permissions).map(shown),
     options: facts.options.map(({ name: option, type, describe, ...others }) => {
       return { ...others, name: shown(option), type: shown(type), describe: shown(describe) };
     }),
@@ -93,15 +94,14 @@ export interface VersionChange {
 export function changesBetween(
   installed: FetchedVersion,
   fetched: FetchedVersion,
-  { permissions: rules }: Pick<PackageSettings, "permissions">,
 ): VersionChange[] {
   const changes: VersionChange[] = [];
   const add = (kind: VersionChange["kind"], needs_consent: boolean, text: string) =>
     changes.push({ kind, text: shown(text), needs_consent });
   const isLower = semver().lt(fetched.version, installed.version);
   if (isLower) add("version", true, `Lower version: ${installed.version} becomes ${fetched.version}`);
-  const before = rules.words(installed.permissions);
-  const after = rules.words(fetched.permissions);
+  const before = permissionWords(installed.permissions);
+  const after = permissionWords(fetched.permissions);
   for (const words of without(after, before)) add("permission", true, `New permission: ${words}`);
   for (const words of without(before, after)) add("permission", false, `Permission dropped: ${words}`);
   for (const kind of ["publisher", "repository"] as const) {

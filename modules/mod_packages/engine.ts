@@ -16,7 +16,7 @@ export {
 } from "./installed.ts";
 export type { InstalledVersion, LockedModule, LockedModules, LockedPackage, VerifiedFact } from "./lockfile/format.ts";
 export { readLockFile } from "./lockfile/lock_file.ts";
-export { defaultLimits, type PackageSettings, type PermissionRules } from "./settings.ts";
+export { defaultLimits, type PackageSettings } from "./settings.ts";
 export { moduleNameOf, type PackageSource, parseSource } from "./source.ts";
 export type { TreeName } from "./store/package_store.ts";
 export type { TreeFault } from "./store/tree.ts";

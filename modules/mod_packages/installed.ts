@@ -3,7 +3,7 @@ import { PackageError } from "./errors.ts";
 import type { FetchedModule } from "./fetch/fetch_module.ts";
 import { restoreModule } from "./fetch/restore_module.ts";
 import type { InstalledVersion, LockedModule, LockedModules } from "./lockfile/format.ts";
-import { readLockFile, writeLockFile } from "./lockfile/lock_file.ts";
+import { lockFileText, readLockFile, writeLockFile } from "./lockfile/lock_file.ts";
 import type { PackageSettings } from "./settings.ts";
 import { PackageStore, type TreeName } from "./store/package_store.ts";
 import type { TreeFault } from "./store/tree.ts";
@@ -67,7 +67,7 @@ export async function removeModule(module: string, settings: PackageSettings): P
  * @throws {PackageError} MODULE_UNKNOWN
  */
 export async function installedModule(module: string, settings: PackageSettings): Promise<LockedModule> {
-  return known(await readLockFile(settings.lockFile, settings.permissions), module, settings);
+  return known(await readLockFile(settings.lockFile), module, settings);
 }
 
 /** Returns the folder from which an installed module is loaded. */
@@ -78,7 +78,7 @@ export function folderOf(module: string, { tree }: InstalledVersion, settings: P
 /** Compares all installed modules with the files that were installed; by module. */
 export async function verifyModules(settings: PackageSettings): Promise<Record<string, TreeFault[]>> {
   const store = new PackageStore(settings.store);
-  const modules = await readLockFile(settings.lockFile, settings.permissions);
+  const modules = await readLockFile(settings.lockFile);
   const found = Object.entries(modules).map(async ([module, { tree }]) => {
     return [module, await store.faults({ module, tree })] as const;
   });
@@ -88,7 +88,7 @@ export async function verifyModules(settings: PackageSettings): Promise<Record<s
 /** Fetches all installed modules whose files are missing or damaged; returns their names. */
 export async function restoreModules(settings: PackageSettings): Promise<string[]> {
   const restored: string[] = [];
-  const modules = await readLockFile(settings.lockFile, settings.permissions);
+  const modules = await readLockFile(settings.lockFile);
   for (const [module, version] of Object.entries(modules))
     if (await restoreModule(module, version, settings)) restored.push(module);
   return restored;
@@ -98,7 +98,7 @@ export async function restoreModules(settings: PackageSettings): Promise<string[
 export async function pruneStore(settings: PackageSettings): Promise<TreeName[]> {
   const store = new PackageStore(settings.store);
   return await store.change(async () => {
-    const modules = await readLockFile(settings.lockFile, settings.permissions);
+    const modules = await readLockFile(settings.lockFile);
     const used = Object.entries(modules).flatMap(([module, { tree, previous }]) => {
       return [tree, previous?.tree].flatMap((each) => (each === undefined ? [] : [{ module, tree: each }]));
     });
@@ -123,9 +123,10 @@ async function changeLockFile<T>(
   change: (modules: LockedModules) => Promise<readonly [T, LockedModules]>,
 ): Promise<T> {
   return await new PackageStore(settings.store).change(async () => {
-    const modules = await readLockFile(settings.lockFile, settings.permissions);
+    const modules = await readLockFile(settings.lockFile);
     const [result, changed] = await change(modules);
-    await writeLockFile(settings.lockFile, changed);
+    const { saveLock = (text) => writeLockFile(settings.lockFile, text) } = settings;
+    await saveLock(lockFileText(changed));
     return result;
   });
 }

@@ -1,13 +1,6 @@
 import type { OptionDeclarations } from "../../core/types.ts";
 
 export const options = {
-  packages_path: {
-    type: "path",
-    per_host: false,
-    applies: "live",
-    example: "/var/lib/modhost/packages",
-    describe: "Folder of the installed packages; default: `packages` in `data_path`.",
-  },
   packages_minimum_release_age: {
     type: "period",
     default: "48h",

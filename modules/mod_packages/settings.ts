@@ -1,8 +1,14 @@
-/** The settings that every operation of this module takes. */
+/** What the operations of this module need to know. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { packageVersion } from "../../core/index.ts";
+import type { options } from "./options.ts";
 
 export interface PackageSettings {
   /** Path of `modules.lock`. */
   readonly lockFile: string;
+  /** Replaces the text of the lock file; default: writes the file. It rejects if nothing changed. */
+  readonly saveLock?: (text: string) => Promise<void>;
   /** Folder of the installed packages. */
   readonly store: string;
   /** Folder of the config file: relative sources start from it, and it may contain `.npmrc`. */
@@ -21,8 +27,6 @@ export interface PackageSettings {
   readonly node: string;
   /** Returns the time in milliseconds since 1970. */
   readonly now: () => number;
-  /** Checks and describes permissions. */
-  readonly permissions: PermissionRules;
 }
 
 /** Packages for which a check is skipped: `name`, `name@version`, or `@scope/*`. */
@@ -41,11 +45,34 @@ export interface ArchiveLimits {
   readonly ratio: number;
 }
 
-export interface PermissionRules {
-  /** Returns why a declaration is wrong; undefined for a correct one. */
-  fault(declared: unknown): string | undefined;
-  /** Returns one text for each permission: "may connect to api.example.org:443". */
-  words(declared: unknown): readonly string[];
+/** Names of the modules that come with modhost, whose folders are next to this one. */
+const bundledNames = () =>
+  readdirSync(new URL("../", import.meta.url)).flatMap((name) => (name.startsWith("mod_") ? [name.slice(4)] : []));
+
+/** Returns the settings of a host. `read` returns the value of an option of this module. */
+export function settingsOf(
+  { folder, dataPath }: { readonly folder: string; readonly dataPath: string },
+  read: (option: keyof typeof options) => unknown,
+): PackageSettings {
+  const list = (option: keyof typeof options) => read(option) as readonly string[];
+  return {
+    lockFile: join(folder, "modules.lock"),
+    store: join(dataPath, "packages"),
+    folder,
+    env: process.env,
+    minimumReleaseAge: Number(read("packages_minimum_release_age")),
+    verifyProvenance: read("packages_verify_provenance") === true,
+    exceptions: {
+      releaseAge: list("packages_release_age_exceptions"),
+      scripts: list("packages_allow_scripts"),
+      deprecated: list("packages_allow_deprecated"),
+    },
+    limits: defaultLimits,
+    reserved: bundledNames(),
+    host: packageVersion(),
+    node: process.version,
+    now: Date.now,
+  };
 }
 
 export const defaultLimits: ArchiveLimits = { files: 10_000, bytes: 200 * 1024 * 1024, ratio: 200 };

@@ -1,6 +1,7 @@
 /** Checks that an unpacked package is a module that runs on this host. Its code is not run. */
 import { stat } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
+import { permissionFault } from "../../../core/index.ts";
 import type { ModulePermissions } from "../../../core/types.ts";
 import { PackageError } from "../errors.ts";
 import { semver } from "../registry/libraries.ts";
@@ -29,7 +30,7 @@ export interface ModuleFacts {
 export async function checkModule(
   folder: string,
   manifest: UnpackedManifest,
-  settings: Pick<PackageSettings, "host" | "node" | "permissions">,
+  settings: Pick<PackageSettings, "host" | "node">,
 ): Promise<ModuleFacts> {
   const { name, version, modhost } = manifest;
   const refuse = (reason: string) => new PackageError("NO_MODULE", { package: name, version, reason });
@@ -46,7 +47,7 @@ export async function checkModule(
   }
   if (node !== undefined && !satisfies(settings.node, node))
     throw new PackageError("NODE_OTHER", { package: name, version, range: node, node: settings.node });
-  const fault = settings.permissions.fault(permissions);
+  const fault = permissionFault(permissions);
   if (fault !== undefined) throw new PackageError("MANIFEST_INVALID", { package: name, reason: fault });
   await checkEntry(folder, manifest, entry);
   const range = host ?? peer;

@@ -56,7 +56,7 @@ export async function fetchModule(
   options: ModuleFetchOptions = {},
 ): Promise<FetchedModule> {
   const source = await parseSource(text, settings.folder);
-  const locked = await readLockFile(settings.lockFile, settings.permissions);
+  const locked = await readLockFile(settings.lockFile);
   const store = new PackageStore(settings.store);
   return await store.change(async (staging) => {
     const registries = await Registries.open(settings, join(staging.scratch, "cache"));

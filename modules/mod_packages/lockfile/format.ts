@@ -1,10 +1,9 @@
 /** The format of `modules.lock`, and its strict reader. */
 import { isAbsolute } from "node:path";
-import { reasonOf } from "../../../core/index.ts";
+import { permissionFault, reasonOf } from "../../../core/index.ts";
 import type { ModulePermissions, ModuleRun } from "../../../core/types.ts";
 import { isTable } from "../archive/read_manifest.ts";
 import { PackageError } from "../errors.ts";
-import type { PermissionRules } from "../settings.ts";
 
 export const FORMAT = 1;
 
@@ -99,9 +98,12 @@ const packageRules: Readonly<Record<string, FieldRule>> = {
   license: optional(text),
 };
 
-const versionRules = (permissions: PermissionRules): Readonly<Record<string, FieldRule>> => {
-  const permissionCheck: FieldCheck = (value) => permissions.fault(value);
-  return {
+const permissionCheck: FieldCheck = (value) => {
+  const fault = permissionFault(value);
+  return fault && `permissions: ${fault}`;
+};
+
+const versionRules: Readonly<Record<string, FieldRule>> = {
     source: { check: matching(/^(?:npm|file):./, "npm: and a package, or file: and a path") },
     package: { check: matching(packageName, "the name of a package") },
     version: { check: text },
@@ -121,7 +123,6 @@ const versionRules = (permissions: PermissionRules): Readonly<Record<string, Fie
     grant: { check: permissionCheck },
     run: { check: oneOf(runs) },
     installed: { check: time },
-  };
 };
 
 /** The order in which fields are written. */
@@ -147,7 +148,7 @@ export const packageFields = ["name", "version", "resolved", "integrity", "licen
  * Parses the text of a lock file.
  * @throws {PackageError} LOCK_INVALID, which names the module and the field; LOCK_NEWER
  */
-export function parseLockFile(content: string, file: string, permissions: PermissionRules): LockedModules {
+export function parseLockFile(content: string, file: string): LockedModules {
   const refuse = (problem: string) => new PackageError("LOCK_INVALID", { file, problem });
   let value: unknown;
   try {
@@ -163,12 +164,11 @@ export function parseLockFile(content: string, file: string, permissions: Permis
   const [other] = Object.keys(value).filter((name) => name !== "version" && name !== "modules");
   if (other !== undefined) throw refuse(`it has the unknown field ${other}`);
   if (!isTable(value.modules)) throw refuse("its field modules must be an object");
-  const rules = versionRules(permissions);
   for (const [name, entry] of Object.entries(value.modules)) {
     if (!moduleName.test(name)) throw refuse(`${name} cannot be the name of a module`);
     const { previous, ...current } = isTable(entry) ? entry : { previous: undefined, entry };
-    checkVersion(current, `modules.${name}`, rules, refuse);
-    if (previous !== undefined) checkVersion(previous, `modules.${name}.previous`, rules, refuse);
+    checkVersion(current, `modules.${name}`, versionRules, refuse);
+    if (previous !== undefined) checkVersion(previous, `modules.${name}.previous`, versionRules, refuse);
   }
   return modulesOf(value.modules as unknown as LockedModules);
 }

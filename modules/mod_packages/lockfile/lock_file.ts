@@ -1,7 +1,6 @@
 /** Reads and writes `modules.lock`. */
 import { readFile } from "node:fs/promises";
 import { writeFileAtomic } from "../../../core/index.ts";
-import type { PermissionRules } from "../settings.ts";
 import {
   FORMAT,
   type InstalledVersion,
@@ -20,19 +19,20 @@ const MODE = 0o644;
  * Returns the modules in the lock file; none if there is no file.
  * @throws {PackageError} LOCK_INVALID, LOCK_NEWER
  */
-export async function readLockFile(path: string, permissions: PermissionRules): Promise<LockedModules> {
+export async function readLockFile(path: string): Promise<LockedModules> {
   const content = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
-  return content === undefined ? modulesOf({}) : parseLockFile(content, path, permissions);
+  return content === undefined ? modulesOf({}) : parseLockFile(content, path);
 }
 
-/** Replaces the lock file. The same modules always make the same text. */
-export async function writeLockFile(path: string, modules: LockedModules): Promise<void> {
-  await writeFileAtomic(path, lockFileText(modules), MODE);
+/** Replaces the lock file. */
+export async function writeLockFile(path: string, content: string): Promise<void> {
+  await writeFileAtomic(path, content, MODE);
 }
 
+/** Returns the text of a lock file. The same modules always make the same text. */
 export function lockFileText(modules: LockedModules): string {
   const written = { version: FORMAT, modules: mapped(modules, writtenModule) };
   return `${JSON.stringify(written, null, 2)}\n`;

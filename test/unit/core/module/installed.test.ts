@@ -37,7 +37,7 @@ const lockOf = (modules: Record<string, Entry>) =>
 
 /** Writes the package of a module where an installer does. */
 async function unpack(dataPath: string, name: string, { version, code }: Entry): Promise<void> {
-  const folder = join(dataPath, "installed", name, treeOf(code), "node_modules", `modhost-mod-${name}`);
+  const folder = join(dataPath, "packages", name, treeOf(code), "node_modules", `modhost-mod-${name}`);
   await mkdir(folder, { recursive: true });
   const manifest = { name: `modhost-mod-${name}`, version, type: "module", modhost: { entry: "./index.js" } };
   await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
@@ -156,7 +156,7 @@ describe("installed modules", { timeout: 120_000 }, () => {
     const change = await save(lockOf({ http_shop: one }));
     assert.match(
       String(change.error?.message),
-      /http_shop 1\.0\.0 is in modules\.lock, but not in .*: fetch what the file names with modhost restore/,
+      /http_shop 1\.0\.0 is in modules\.lock, but not in .*: fetch what the file names with modhost add --locked/,
     );
   });
 

@@ -77,7 +77,7 @@ describe("the difference between two versions", () => {
     const installed = await installModule(await site.fetch(), { grant: {}, run: "sandboxed" }, site.settings);
     await site.publish({ version: "1.1.0", ...to });
     const fetched = await site.fetch("shop", options);
-    const found = changesBetween(installed, fetched.version, site.settings);
+    const found = changesBetween(installed, fetched.version);
     return found.map(({ text, needs_consent }) => `${needs_consent ? "! " : ""}${text}`);
   }
   const withPermissions = (permissions: object) => ({ manifest: { modhost: { entry: "./index.js", permissions } } });
@@ -123,7 +123,7 @@ describe("the difference between two versions", () => {
     site.registry.keys = [];
     await site.publish({ version: "1.1.0" });
     const fetched = (await site.fetch("shop@^1.1")).version;
-    assert.deepEqual(changesBetween(installed, fetched, site.settings), [
+    assert.deepEqual(changesBetween(installed, fetched), [
       { kind: "verification", needs_consent: true, text: "No signature any longer: that of 1.0.0 was verified" },
       {
         kind: "source",

@@ -31,9 +31,9 @@ async function openLocked(): Promise<PackageSite> {
 describe("modules.lock", () => {
   test("a written lock file is read again, and the same modules make the same text", async () => {
     await using site = await openLocked();
-    const { lockFile, permissions } = site.settings;
+    const { lockFile } = site.settings;
     const text = await readFile(lockFile, "utf8");
-    const modules = await readLockFile(lockFile, permissions);
+    const modules = await readLockFile(lockFile);
     assert.equal(lockFileText(modules), text);
     const reversed = JSON.parse(text, (_, value) =>
       value === null || typeof value !== "object" || Array.isArray(value)
@@ -45,9 +45,9 @@ describe("modules.lock", () => {
 
   test("the text is readable, and sorted by name", async () => {
     await using site = await openLocked();
-    const { shop } = await readLockFile(site.settings.lockFile, site.settings.permissions);
+    const { shop } = await readLockFile(site.settings.lockFile);
     assert.ok(shop !== undefined);
-    await writeLockFile(site.settings.lockFile, { shop, cart: shop });
+    await writeLockFile(site.settings.lockFile, lockFileText({ shop, cart: shop }));
     const text = await readFile(site.settings.lockFile, "utf8");
     assert.ok(
       text.startsWith('{\n  "version": 1,\n  "modules": {\n    "cart": {\n      "source": "npm:modhost-mod-shop",\n'),
@@ -58,7 +58,7 @@ describe("modules.lock", () => {
 
   test("a missing file has no modules", async () => {
     await using site = await PackageSite.open();
-    assert.deepEqual({ ...(await readLockFile(site.settings.lockFile, site.settings.permissions)) }, {});
+    assert.deepEqual({ ...(await readLockFile(site.settings.lockFile)) }, {});
   });
 
   for (const [title, change, problem] of [
@@ -144,11 +144,11 @@ describe("modules.lock", () => {
   ] as const) {
     test(`a lock file with ${title} is refused`, async () => {
       await using site = await openLocked();
-      const { lockFile, permissions } = site.settings;
+      const { lockFile } = site.settings;
       const lock = JSON.parse(await readFile(lockFile, "utf8"));
       change(lock);
       await writeFile(lockFile, JSON.stringify(lock));
-      await assert.rejects(readLockFile(lockFile, permissions), (error: Error & { code: string }) => {
+      await assert.rejects(readLockFile(lockFile), (error: Error & { code: string }) => {
         assert.equal(error.code, "LOCK_INVALID");
         assert.ok(error.message.startsWith(`${lockFile} is not valid: ${problem}`), error.message);
         return true;
@@ -158,18 +158,18 @@ describe("modules.lock", () => {
 
   test("a lock file that is a list is refused", async () => {
     await using site = await PackageSite.open();
-    const { lockFile, permissions } = site.settings;
+    const { lockFile } = site.settings;
     await writeFile(lockFile, "[]");
-    await assert.rejects(readLockFile(lockFile, permissions), {
+    await assert.rejects(readLockFile(lockFile), {
       message: `${lockFile} is not valid: it must be an object`,
     });
   });
 
   test("a lock file of a later version of modhost is refused", async () => {
     await using site = await PackageSite.open();
-    const { lockFile, permissions } = site.settings;
+    const { lockFile } = site.settings;
     await writeFile(lockFile, '{ "version": 2, "modules": [] }');
-    await assert.rejects(readLockFile(lockFile, permissions), {
+    await assert.rejects(readLockFile(lockFile), {
       code: "LOCK_NEWER",
       message: `${lockFile} was written by a later version of modhost (format 2): update this one`,
     });
@@ -177,8 +177,8 @@ describe("modules.lock", () => {
 
   test("a lock file with the conflicts of a merge is refused as such", async () => {
     await using site = await PackageSite.open();
-    const { lockFile, permissions } = site.settings;
+    const { lockFile } = site.settings;
     await writeFile(lockFile, '{\n<<<<<<< HEAD\n  "version": 1\n=======\n>>>>>>> x\n}');
-    await assert.rejects(readLockFile(lockFile, permissions), { message: /: resolve the conflicts of the merge$/ });
+    await assert.rejects(readLockFile(lockFile), { message: /: resolve the conflicts of the merge$/ });
   });
 });

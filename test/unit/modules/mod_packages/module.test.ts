@@ -3,13 +3,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { Module } from "#core/types.ts";
 import type load from "#modules/mod_packages/index.ts";
-import type { PackagesModule } from "#modules/mod_packages/index.ts";
+import type { Packages } from "#modules/mod_packages/packages.ts";
 import { startHost } from "#test/support/host.ts";
 import { PackageSite } from "./support.ts";
 
 test("the options of the host become the settings of the engine", async () => {
-  await using site = await PackageSite.open();
-  let packages: PackagesModule | undefined;
+  let packages: Packages | undefined;
   await using running = await startHost({
     listen: false,
     config: {
@@ -21,13 +20,12 @@ test("the options of the host become the settings of the engine", async () => {
     },
     modules: {
       mod_user: (module: Module) => {
-        packages = module.depends("packages") as PackagesModule;
+        packages = module.depends("packages") as Packages;
       },
     },
   });
   assert.ok(packages !== undefined, running.log());
-  const { settings: ofTest } = site;
-  const settings = packages.settings(ofTest.permissions);
+  const settings = packages.settings();
   assert.equal(settings.store, join(running.folder, "data/packages"));
   assert.equal(settings.minimumReleaseAge, 3 * 24 * 3600);
   assert.deepEqual(settings.exceptions, { releaseAge: ["@acme/*"], scripts: ["pad"], deprecated: [] });
@@ -43,7 +41,7 @@ test("the built module loads the engine when it is used, and installs a module w
   const built: { default: typeof load } = await import(
     new URL("../../../../dist/modules/mod_packages/index.js", import.meta.url).href
   );
-  const engine = await built.default({} as Parameters<typeof load>[0]).engine();
+  const engine = await built.default({ provides() {} } as unknown as Parameters<typeof load>[0]).engine();
   const fetched = await engine.fetchModule("shop", { ...site.settings, host: "1.0.0" });
   const { version } = await engine.installModule(fetched, { grant: {}, run: "sandboxed" }, site.settings);
   assert.equal(version, "1.0.0");

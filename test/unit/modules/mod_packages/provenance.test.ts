@@ -93,7 +93,7 @@ describe("provenance", () => {
     await site.publish();
     const bare = (await site.fetch()).version;
     assert.deepEqual(
-      changesBetween(attested, bare, site.settings).map(({ text }) => text),
+      changesBetween(attested, bare).map(({ text }) => text),
       [
         "Other repository: https://git.example/alice/shop becomes unknown",
         "No provenance any longer: that of 1.0.0 was verified",

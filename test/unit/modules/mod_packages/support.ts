@@ -3,25 +3,9 @@ import assert from "node:assert/strict";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { declaredPermissions } from "#core/module/declared.ts";
-import { itemsOf, wordsOf } from "#core/permissions/index.ts";
-import type { ModulePermissions } from "#core/types.ts";
 import { type FetchedModule, fetchModule, PackageError, type PackageErrorCode } from "#modules/mod_packages/engine.ts";
-import { defaultLimits, type PackageSettings, type PermissionRules } from "#modules/mod_packages/settings.ts";
+import { defaultLimits, type PackageSettings } from "#modules/mod_packages/settings.ts";
 import { NpmRegistry, type Publication } from "#test/support/npm_registry.ts";
-
-/** The rules of the host. */
-const permissions: PermissionRules = {
-  fault(declared) {
-    try {
-      declaredPermissions({ name: "x", file: "x", directory: "/", root: undefined, permissions: declared }, undefined);
-      return undefined;
-    } catch (error) {
-      return (error as Error).message;
-    }
-  },
-  words: (declared) => itemsOf(declared as ModulePermissions).map(wordsOf),
-};
 
 /** A folder with a config file, a registry, and settings that use both. */
 export class PackageSite {
@@ -45,7 +29,6 @@ export class PackageSite {
       host: "1.2.3",
       node: "26.1.0",
       now: Date.now,
-      permissions,
     };
   }
 
