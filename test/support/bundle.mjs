@@ -7,6 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import {
+  chmodSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -53,6 +54,8 @@ export async function bundle() {
   const made = mkdtempSync(join(home, "new-"));
   try {
     await buildInto(made);
+    // Tests start programs as other users.
+    chmodSync(made, 0o755);
     renameSync(made, folder);
   } catch (error) {
     rmSync(made, { recursive: true, force: true });
