@@ -37,7 +37,8 @@ const [grouped, single] = partition(files, (file) => mayShare && !named.includes
 const groups = together(grouped.map((file) => resolve(root, file)));
 
 const areNamed = files.every((file) => named.includes(file));
-if (!areNamed) freshen();
+// The test of the package needs the declarations, too.
+if (!areNamed) freshen({ declarations: files.some((file) => file.includes("contract/package")) });
 const hook = areNamed ? undefined : await bundle();
 
 /** A folder for things that tests make once per run. Programs of other users read it. */

@@ -1,4 +1,7 @@
-/** Reads `modules.lock`, a file in the folder of the config file that names the modules that were installed. */
+/**
+ * Reads `modules.lock`, a file in the folder of the config file that names the modules that were
+ * installed.
+ */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { settingsProblems } from "../permissions/index.ts";

@@ -139,11 +139,15 @@ export function makeDataFolder(rights: ModuleRights): string | undefined {
 
 /**
  * Returns the options of Node.js that the process starts with. Its code finds packages under the
- * same conditions as the host. One thread collects garbage while the code runs: four would cost
- * a small heap more time to coordinate than they save. `heap`: bytes that its heap may have.
+ * same conditions as the host, but a built program never from the sources: they would be a second
+ * copy of the server. One thread collects garbage while the code runs: four would cost a small heap
+ * more time to coordinate than they save. `heap`: bytes that its heap may have.
  */
-export function nodeOptions(heap: number): string[] {
-  const conditions = process.execArgv.filter((option) => /^(?:-C|--conditions=)/.test(option));
+export function nodeOptions(heap: number, program: string): string[] {
+  const isBuilt = program.endsWith(".js");
+  const conditions = process.execArgv.filter(
+    (option) => /^(?:-C|--conditions=)/.test(option) && !(isBuilt && option === "--conditions=source"),
+  );
   return [...conditions, "--v8-pool-size=1", `--max-old-space-size=${Math.ceil(heap / 2 ** 20)}`];
 }
 

@@ -30,9 +30,9 @@ import { ModuleRunner } from "./runner.ts";
 import { SandboxOutput } from "./sandbox_output.ts";
 import { heapOf, type IsolatedRights, type IsolationDeps } from "./task.ts";
 
-const program = fileURLToPath(
-  new URL(import.meta.url.endsWith(".ts") ? "./process_entry.ts" : "./process_entry.js", import.meta.url),
-);
+const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+/** Resolved like an import, so that a hook of tests can name the built program. */
+const program = fileURLToPath(import.meta.resolve(new URL(`./process_entry.${extension}`, import.meta.url).href));
 
 /** Maximum number of bytes that wait until the process reads them. */
 const MAX_UNREAD = 64 * 2 ** 20;
@@ -148,7 +148,7 @@ export class SandboxProcess extends ModuleRunner {
     try {
       const { policy, barrier } = makePolicy({ source: this.source, program, folder: this.folder }, rights);
       const launch = {
-        ...{ name, program, policy, nodeOptions: nodeOptions(this.#heap) },
+        ...{ name, program, policy, nodeOptions: nodeOptions(this.#heap, program) },
         ...(compiled !== undefined && { compiled }),
       };
       if (isAudited) {

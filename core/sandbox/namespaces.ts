@@ -83,7 +83,11 @@ function mount(path: string, how: string): readonly string[] {
   return isLink && dirname(path) === "/" ? ["--symlink", readlinkSync(path), path] : [how, path, path];
 }
 
-/** The launcher: TypeScript in the source tree, JavaScript in the package. */
+const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+/**
+ * The launcher: TypeScript in the source tree, JavaScript in the package. Resolved like an import,
+ * so that a hook of tests can name the built one.
+ */
 export const launcherFile = fileURLToPath(
-  new URL(import.meta.url.endsWith(".ts") ? "./launcher.ts" : "./launcher.js", import.meta.url),
+  import.meta.resolve(new URL(`./launcher.${extension}`, import.meta.url).href),
 );

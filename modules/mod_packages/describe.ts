@@ -91,10 +91,7 @@ export interface VersionChange {
 }
 
 /** Compares an installed version with a fetched one. The changes that need consent come first. */
-export function changesBetween(
-  installed: FetchedVersion,
-  fetched: FetchedVersion,
-): VersionChange[] {
+export function changesBetween(installed: FetchedVersion, fetched: FetchedVersion): VersionChange[] {
   const changes: VersionChange[] = [];
   const add = (kind: VersionChange["kind"], needs_consent: boolean, text: string) =>
     changes.push({ kind, text: shown(text), needs_consent });

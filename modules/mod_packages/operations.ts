@@ -7,16 +7,32 @@ const module = { type: "string", required: true, describe: "The name of the modu
 const runs = ["sandboxed", "isolated", "trusted"] as const satisfies ModuleRun[];
 
 /** Without `packages`, the operations can be listed but not run. */
-export const operationsOf = (packages: Packages = {} as Packages): readonly AdminOperation[] => [
+export function operationsOf(packages: Packages = {} as Packages): readonly AdminOperation[] {
+  return [...readingOperations(packages), ...fetchingOperations(packages), ...changes(packages)];
+}
+
+const readingOperations = (packages: Packages): readonly AdminOperation[] => [
   defineOperation({
     name: "packages",
     method: "GET",
     path: "/packages",
     scope: "read",
     help: "The modules in modules.lock, with their versions and permissions",
-    response: { type: "array", items: { $ref: "#/components/schemas/InstalledPackage" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/PackageState" } },
     run: () => explained(() => packages.list()),
   }),
+  defineOperation({
+    name: "packages_verify",
+    method: "GET",
+    path: "/packages/verify",
+    scope: "read",
+    help: "Compare the files of installed modules with those that were installed; the changed, missing and added files by module",
+    response: { type: "object" },
+    run: () => explained(() => packages.verify()),
+  }),
+];
+
+const fetchingOperations = (packages: Packages): readonly AdminOperation[] => [
   defineOperation({
     name: "packages_fetch",
     method: "POST",
@@ -39,6 +55,18 @@ export const operationsOf = (packages: Packages = {} as Packages): readonly Admi
       return explained(() => packages.fetch(source, { allowLower }));
     },
   }),
+  defineOperation({
+    name: "packages_fetch_locked",
+    method: "POST",
+    path: "/packages/fetch-locked",
+    scope: "admin",
+    help: "Fetch what modules.lock names and what is missing or changed; the names of these modules",
+    response: { type: "array", items: { type: "string" } },
+    run: () => explained(() => packages.fetchLocked()),
+  }),
+];
+
+const changes = (packages: Packages): readonly AdminOperation[] => [
   defineChange({
     name: "packages_install",
     path: "/packages",
@@ -76,24 +104,6 @@ export const operationsOf = (packages: Packages = {} as Packages): readonly Admi
     input: { module },
     run: ({ server, by, input: { module: name } }) =>
       saved(server, { by, what: `roll back ${name}` }, (save) => packages.rollBack(name, save)),
-  }),
-  defineOperation({
-    name: "packages_verify",
-    method: "GET",
-    path: "/packages/verify",
-    scope: "read",
-    help: "Compare the files of installed modules with those that were installed; the changed, missing and added files by module",
-    response: { type: "object" },
-    run: () => explained(() => packages.verify()),
-  }),
-  defineOperation({
-    name: "packages_fetch_locked",
-    method: "POST",
-    path: "/packages/fetch-locked",
-    scope: "admin",
-    help: "Fetch what modules.lock names and what is missing or changed; the names of these modules",
-    response: { type: "array", items: { type: "string" } },
-    run: () => explained(() => packages.fetchLocked()),
   }),
 ];
 

@@ -1,4 +1,4 @@
-/** What operators do with packages, in the server or without one. */
+/** The operations on packages, which run in the server or in a command. */
 import type { ModulePermissions, ModuleRun } from "../../core/types.ts";
 import type { ModuleDescription, VersionChange } from "./describe.ts";
 import type { FetchedModule } from "./fetch/fetch_module.ts";
@@ -6,7 +6,7 @@ import type { LockedModule } from "./lockfile/format.ts";
 import type { PackageSettings } from "./settings.ts";
 import type { TreeFault } from "./store/tree.ts";
 
-/** What an operator decides about before a fetched module is installed. */
+/** A fetched module that an operator may install. */
 export interface Offer {
   readonly module: string;
   readonly version: string;
@@ -19,14 +19,14 @@ export interface Offer {
   readonly installed?: Agreed & { readonly version: string; readonly changes: readonly VersionChange[] };
 }
 
-/** What an operator agrees to. */
+/** The rights of a module that an operator agrees to. */
 export interface Agreed {
   readonly grant: ModulePermissions;
   readonly run: ModuleRun;
 }
 
 /** An installed module for people. */
-export interface InstalledPackage extends Agreed {
+export interface PackageState extends Agreed {
   readonly module: string;
   readonly package: string;
   readonly version: string;
@@ -57,7 +57,7 @@ export class Packages {
     return { ...this.#settings(), ...(saveLock && { saveLock }) };
   }
 
-  async list(): Promise<InstalledPackage[]> {
+  async list(): Promise<PackageState[]> {
     const { readLockFile } = await this.engine();
     const modules = await readLockFile(this.settings().lockFile);
     return Object.entries(modules).map(([module, each]) => {

@@ -1,4 +1,4 @@
-/** What the operations of this module need to know. */
+/** The settings that every operation of this module takes. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { packageVersion } from "../../core/index.ts";
@@ -7,7 +7,9 @@ import type { options } from "./options.ts";
 export interface PackageSettings {
   /** Path of `modules.lock`. */
   readonly lockFile: string;
-  /** Replaces the text of the lock file; default: writes the file. It rejects if nothing changed. */
+  /**
+   * Replaces the text of the lock file; default: writes the file. It rejects if nothing changed.
+   */
   readonly saveLock?: (text: string) => Promise<void>;
   /** Folder of the installed packages. */
   readonly store: string;

@@ -5,7 +5,7 @@ const object = { type: "object" };
 const time = { type: "string", format: "date-time" };
 
 export const shapes = {
-  InstalledPackage: {
+  PackageState: {
     type: "object",
     properties: {
       module: text,

@@ -18,7 +18,13 @@ export const launcher = ours("core/cli/launch.mjs");
 export const nodeLauncher = ours("modules/mod_http_api/cli/launch_node.mjs");
 
 /**
- * Flags for programs that run parts of a server from the sources, with the heap size of a server
- * process.
+ * Flags for programs that run parts of a server from the sources. Where test files share processes,
+ * such a program uses the bundles of `bundle.mjs` as the hosts of the tests do.
  */
-export const serverFlags: readonly string[] = ["--conditions=source", ...heapFlags];
+export const sourceFlags: readonly string[] = [
+  "--conditions=source",
+  ...process.execArgv.filter((flag) => /^--require=.*\/bundles\//.test(flag)),
+];
+
+/** The same with the heap size of a server process. */
+export const serverFlags: readonly string[] = [...sourceFlags, ...heapFlags];

@@ -89,8 +89,10 @@ async function agree(
   if (run === "trusted") stderr.write(`It will run trusted: it may do everything that the server may.\n`);
   const asks = createInterface({ input: stdin, output: stderr });
   try {
-    const answer = await asks.question(`Install ${module}${run === "trusted" ? "" : " with these permissions"}? [y/N] `);
-    return /^y(?:es)?$/i.test(answer.trim()) ? { grant: permissions, run } : undefined;
+    const response = await asks.question(
+      `Install ${module}${run === "trusted" ? "" : " with these permissions"}? [y/N] `,
+    );
+    return /^y(?:es)?$/i.test(response.trim()) ? { grant: permissions, run } : undefined;
   } finally {
     asks.close();
   }

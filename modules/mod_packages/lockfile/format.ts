@@ -104,25 +104,25 @@ const permissionCheck: FieldCheck = (value) => {
 };
 
 const versionRules: Readonly<Record<string, FieldRule>> = {
-    source: { check: matching(/^(?:npm|file):./, "npm: and a package, or file: and a path") },
-    package: { check: matching(packageName, "the name of a package") },
-    version: { check: text },
-    integrity: { check: matching(integrity, "a checksum that begins with sha512-") },
-    tree: { check: matching(hash, "a hash of 64 hexadecimal digits") },
-    packages: { check: must((value) => isTable(value), "an object") },
-    publisher: optional(text),
-    published: optional(time),
-    repository: optional(text),
-    verified: {
-      check: must(
-        (value) => Array.isArray(value) && value.every((each) => facts.includes(each)),
-        `a list of ${facts.join(", ")}`,
-      ),
-    },
-    permissions: { check: permissionCheck },
-    grant: { check: permissionCheck },
-    run: { check: oneOf(runs) },
-    installed: { check: time },
+  source: { check: matching(/^(?:npm|file):./, "npm: and a package, or file: and a path") },
+  package: { check: matching(packageName, "the name of a package") },
+  version: { check: text },
+  integrity: { check: matching(integrity, "a checksum that begins with sha512-") },
+  tree: { check: matching(hash, "a hash of 64 hexadecimal digits") },
+  packages: { check: must((value) => isTable(value), "an object") },
+  publisher: optional(text),
+  published: optional(time),
+  repository: optional(text),
+  verified: {
+    check: must(
+      (value) => Array.isArray(value) && value.every((each) => facts.includes(each)),
+      `a list of ${facts.join(", ")}`,
+    ),
+  },
+  permissions: { check: permissionCheck },
+  grant: { check: permissionCheck },
+  run: { check: oneOf(runs) },
+  installed: { check: time },
 };
 
 /** The order in which fields are written. */

@@ -35,7 +35,7 @@ interface Component {
 /** Returns the names of packages that built code imports or requires, at its start or later. */
 function importedPackages(text: string): string[] {
   const imports =
-    /(?:\b(?:import|export)\b[\s\w$*{},]*\bfrom|\bimport|\b(?:import|importLate|importMeta\.resolve|require\d*|require\d*\.resolve)\(|createRequire\d*\([^()]*\)\()\s*"((?:@[a-z0-9-]+\/)?[a-z0-9][\w.-]*)(?:\/[\w./-]+)?"/g;
+    /(?:\b(?:import|export)\b[\s\w$*{},]*\bfrom|(?<!')\bimport|\b(?:import|importLate|importMeta\.resolve|require\d*|require\d*\.resolve)\(|createRequire\d*\([^()]*\)\()\s*"((?:@[a-z0-9-]+\/)?[a-z0-9][\w.-]*)(?:\/[\w./-]+)?"/g;
   const found = text.matchAll(imports);
   return [...found].map(([, each = ""]) => each).filter((each) => !isBuiltin(each));
 }
@@ -44,6 +44,7 @@ describe("the tarball", () => {
   test("is made from the build that was made just before", async () => {
     const { scripts } = JSON.parse(await readFile(new URL("../../../package.json", import.meta.url), "utf8"));
     assert.equal(scripts.prepack, "npm run build");
+    assert.equal(scripts.build, "node config/build/build.mjs");
   });
 
   test("contains the program, the files that it reads, and nothing else", () => {
@@ -122,7 +123,8 @@ describe("the manifest", () => {
   test("is compared with imports of all forms", () => {
     const built = `import{a}from"ws";import "b";require("koa/lib");require2.resolve("c/x.css");importLate("@d/e");importMeta.resolve("f");
       createRequire(x)("late");import("g").then();import fs from"node:fs";require("./h.js");import{i}from"../i.js";
-      import j,{k as l}from"j";export*from"m";text='it was changed from "false"';`;
+      import j,{k as l}from"j";export*from"m";text='it was changed from "false"';
+      throw new Error("Please add 'import "k"' to the top.");`;
     assert.deepEqual(importedPackages(built), ["ws", "b", "koa", "c", "@d/e", "f", "late", "g", "j", "m"]);
   });
 

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const clone = fileURLToPath(new URL("../../../", import.meta.url));
-const left = new Set([".git", "data", "dist", "node_modules", "test"]);
+const left = new Set([".git", "data", "node_modules", "test"]);
 
 export interface Packed extends AsyncDisposable {
   /** Removed at the end. */
@@ -32,8 +32,9 @@ export async function pack(): Promise<Packed> {
       filter: (path) => !left.has(relative(clone, path)),
     });
     await symlink(join(clone, "node_modules"), join(copy, "node_modules"));
-    // The same as prepack, without checking types: `npm run typecheck` does that once.
-    await run("npm", ["run", "build", "--", "--noCheck"], copy);
+    // As prepack does, without checking types: `npm run typecheck` does that once. A build of the
+    // clone is used if it has the same sources.
+    await run(process.execPath, ["config/build/fresh.mjs", "--declarations"], copy);
     const said = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], copy);
     const [made]: { filename: string; files: { path: string }[] }[] = JSON.parse(said.slice(said.indexOf("[")));
     if (made === undefined) throw new Error(`npm pack says ${said}`);

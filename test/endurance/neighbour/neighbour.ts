@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { sourceFlags } from "#test/support/launchers.ts";
 import { type Act, acts, noisy, pathOf, steady } from "./noisy_module.ts";
 
 /** Milliseconds between two requests to the neighbour. */
@@ -136,7 +137,7 @@ class NoisyHost implements AsyncDisposable {
       },
     };
     const program = fileURLToPath(new URL("./host_program.ts", import.meta.url));
-    const child = fork(program, [JSON.stringify(config)], { execArgv: ["--conditions=source"] });
+    const child = fork(program, [JSON.stringify(config)], { execArgv: [...sourceFlags] });
     const warnings: string[] = [];
     const started = Promise.withResolvers<number>();
     child.on("message", (message: { line?: string; port?: number }) => {

@@ -3,6 +3,7 @@ import { execFile, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { sandboxLayers, sandboxUnavailable } from "#core/sandbox/index.ts";
+import { sourceFlags } from "#test/support/launchers.ts";
 import type { Report, Setting } from "./host.ts";
 import type { HostReport, HostSetting } from "./module_host.ts";
 
@@ -15,7 +16,7 @@ export type Who = "this" | "nobody" | "bare";
 const isRoot = process.getuid?.() === 0;
 const NOBODY = 65534;
 const programOf = (name: string) => fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
-const words = [process.execPath, "--no-warnings", "--conditions=source"] as const;
+const words = [process.execPath, "--no-warnings", ...sourceFlags] as const;
 
 const bare = [
   "unshare",

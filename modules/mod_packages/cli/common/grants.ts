@@ -1,6 +1,7 @@
 /** The permissions in the option `--grant`. */
-import { permissionFault } from "../../../../core/index.ts";
+
 import { UsageError } from "../../../../core/cli/index.ts";
+import { permissionFault } from "../../../../core/index.ts";
 import type { ModulePermissions } from "../../../../core/types.ts";
 
 /**
@@ -52,7 +53,8 @@ function fromList(text: string): unknown {
         `--grant has ${entry}: write none, declared, or permissions such as connect:api.example.org:443,env:SHOP_KEY`,
       );
     }
-    const [kind, item] = [entry.slice(0, colon), entry.slice(colon + 1)];
+    const kind = entry.slice(0, colon);
+    const item = entry.slice(colon + 1);
     if (kind === "call") addCall(grant, item);
     else grant[kind] = [...((grant[kind] ?? []) as unknown[]), kind === "listen" ? Number(item) : item];
   }

@@ -8,7 +8,7 @@ import { call, showDone, socketOption, workplaceOf } from "./work.ts";
 interface NamedCommand extends Pick<Command, "name" | "help" | "about"> {
   /** Does it without a server. */
   change(packages: Packages, module: string): Promise<LockedModule>;
-  /** What was done, for people. */
+  /** Returns a text about the change, for people. */
   done(module: string, changed: LockedModule): string;
 }
 

@@ -11,7 +11,6 @@ import {
   statusOf,
 } from "../../../../core/cli/index.ts";
 import { loadConfig } from "../../../../core/index.ts";
-import type { Change } from "../../../../core/types.ts";
 import { options } from "../../options.ts";
 import { Packages } from "../../packages.ts";
 import { settingsOf } from "../../settings.ts";
@@ -37,17 +36,14 @@ export async function workplaceOf(context: CommandContext): Promise<Workplace> {
   const { configPath: path, cwd, env } = context;
   const config = await loadConfig({ path, cwd, env });
   config.declare(options, "packages");
-  const places = { folder: config.directory, dataPath: String(config.value("data_path")) };
-  return { kind: "here", packages: new Packages(() => settingsOf(places, (option) => config.value(option))) };
+  const paths = { folder: config.directory, dataPath: String(config.value("data_path")) };
+  return { kind: "here", packages: new Packages(() => settingsOf(paths, (option) => config.value(option))) };
 }
 
 /** Calls an operation of the Admin API. */
 export async function call<T>(socket: string, method: "GET" | "POST", path: string, body?: object): Promise<T> {
   return (await send<T>(socket, method, path, body)).value;
 }
-
-/** The result of a command that changes what is installed. */
-export type Outcome = Change | { readonly done: string };
 
 const HINT = "No server runs on this configuration: the next start loads it";
 

@@ -10,6 +10,7 @@ import { describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { MadeToken } from "#core/types.ts";
 import { eventually } from "#test/support/eventually.ts";
+import { sourceFlags } from "#test/support/launchers.ts";
 import { runModes, runningAs } from "#test/support/run_modes.ts";
 import { callAt } from "#test/unit/modules/mod_http_admin/support.ts";
 import { folderOf, logged, pluginHost, stateOf } from "../module/support.ts";
@@ -43,7 +44,7 @@ function killIfAlive(pid: number): void {
 async function separateHost(t: TestContext, folder: string) {
   const program = fileURLToPath(new URL("./host_program.ts", import.meta.url));
   const config = { plugin_paths: [folder], plugin_autoload: true, http_ports: [0], https_ports: [], data_path: folder };
-  const words = ["--conditions=source", program, JSON.stringify({ ...config, ...running(["shop"]) })];
+  const words = [...sourceFlags, program, JSON.stringify({ ...config, ...running(["shop"]) })];
   const child = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "inherit"] });
   t.after(() => child.kill("SIGKILL"));
   const [port] = (await once(createInterface(child.stdout), "line")) as [string];

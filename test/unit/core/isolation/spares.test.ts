@@ -21,7 +21,7 @@ export default (module) => module.provides("http", { route: {
   GET: ({ request }) => {
     const file = request.header("x-file");
     if (file === "exit") process.exit(3);
-    if (file === "memory") globalThis.kept = Buffer.alloc(95 << 20, 1);
+    if (file === "memory") globalThis.kept = Buffer.alloc(250 << 20, 1);
     try { return file ? readFileSync(file, "utf8") : "${text}"; } catch ({ code }) { return code; }
   },
 } });`;
@@ -87,7 +87,7 @@ describe("a spare process", { skip }, () => {
   });
 
   test("takes over near the limit of memory", async (t) => {
-    const { host, used, spare } = await sparedHost(t, { limits: { memory: "160MiB" } });
+    const { host, used, spare } = await sparedHost(t, { limits: { memory: "320MiB" } });
     await host.inject({ path: "/shop", headers: { "x-file": "memory" } });
     await eventually("the process is replaced", () => !sandboxes().includes(used));
     assert.match(stateOf(host, "shop")?.note ?? "", /^was replaced by a fresh sandbox: it used \d+ MiB of memory/);

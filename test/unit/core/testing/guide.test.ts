@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { sandboxUnavailable } from "#core/sandbox/index.ts";
 import { project, readGuide, shownFiles, typeErrors, writeFiles } from "#test/contract/docs/guides/support.ts";
+import { sourceFlags } from "#test/support/launchers.ts";
 
 test("the module and the tests that the guide shows compile and pass where the package is installed", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-guide-"));
@@ -27,11 +28,10 @@ test("the module and the tests that the guide shows compile and pass where the p
   assert.deepEqual(typeErrors(written.filter((name) => name.endsWith(".ts")).map((name) => join(folder, name))), []);
   // The tests must not run as a part of this run.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ["--conditions=source", "--test", "--test-reporter=tap"],
-    { cwd: folder, env },
-  );
+  const { stdout } = await promisify(execFile)(process.execPath, [...sourceFlags, "--test", "--test-reporter=tap"], {
+    cwd: folder,
+    env,
+  });
   assert.match(stdout, isSandboxed ? /^# pass 4$/m : /^# pass 2$/m);
   assert.match(stdout, /^# fail 0$/m);
 });

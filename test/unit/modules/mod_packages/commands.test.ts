@@ -22,7 +22,11 @@ async function site(t: TestContext) {
   await mkdir(join(folder, "etc"));
   const config = { modules_enabled: ["http", "http_admin", "packages"], data_path: "./data", https_ports: [] };
   await writeFile(join(folder, "etc/modhost.config.json"), JSON.stringify({ ...config, http_ports: [0] }));
-  const publish = async (version: string, code = `() => ${JSON.stringify(version)}`, declared: object = permissions) => {
+  const publish = async (
+    version: string,
+    code = `() => ${JSON.stringify(version)}`,
+    declared: object = permissions,
+  ) => {
     await mkdir(join(folder, "shop"), { recursive: true });
     const modhost = { entry: "./index.js", permissions: declared };
     const manifest = { name: "modhost-mod-shop", version, license: "MIT", type: "module", modhost };
