@@ -33,6 +33,7 @@ export const bundled = {
     "http_admin",
     "http_admin_node",
     "backup",
+    "packages",
     "http_api",
   ].filter((name) => !leftOut.includes(name)),
   /** Modules that are never quarantined by default, because nothing is served without them. */

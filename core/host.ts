@@ -72,7 +72,8 @@ class ModuleHost implements Host {
         this.#reconfigure((parts, options) => applyConfig(parts, options, own)),
       ),
     reopened: (progress) => rolling(this.#options, { kind: "reopen" }, progress, () => Promise.resolve()),
-    check: (text) => this.#reconfigure((parts, options) => checkConfig(parts, options, text, this.#readWith(parts))),
+    check: (edited) =>
+      this.#reconfigure((parts, options) => checkConfig(parts, options, edited, this.#readWith(parts))),
     edit: (edit, progress) =>
       rolling(this.#options, { kind: "apply" }, progress, (own) =>
         this.#reconfigure((parts, options) => {
@@ -311,7 +312,7 @@ class ModuleHost implements Host {
   }
 
   #readWith({ config }: HostParts): ReadWith {
-    return (text) => readWith(this.#options, config.file, text);
+    return (edited) => readWith(this.#options, config.file, edited);
   }
 
   #reconfigure<T>(how: (parts: HostParts, options: ApplyOptions) => Promise<T>): Promise<T> {

@@ -1,7 +1,8 @@
 /**
- * Bundles the program into two scripts: the host's and the node's. A host without the node reads
- * only the first one. A source that is loaded by its path becomes a small file that re-exports its
- * part of a script. Threads and small processes have scripts of their own.
+ * Bundles the program into three scripts: the host's, the node's, and the one that installs
+ * packages. A server reads the last two when it needs them. A source that is loaded by its path
+ * becomes a small file that re-exports its part of a script. Threads and small processes have
+ * scripts of their own.
  */
 import { createHash } from "node:crypto";
 import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -26,6 +27,7 @@ export const parts = sourcesOf([
   "core/isolation/{thread,process}_entry.ts",
   "modules/*/{index,mod_*}.ts",
   "modules/*/cli/*.ts",
+  "modules/mod_packages/engine.ts",
 ]);
 
 /** Folders of bundled modules that import the node. */
@@ -37,7 +39,11 @@ const nodeFolders = new Set(
 );
 const isOfNode = (source) => nodeFolders.has(/^modules\/([^/]+)/.exec(source)?.[1]);
 const nodeParts = parts.filter(isOfNode);
-const hostParts = parts.filter((source) => !isOfNode(source));
+
+/** The engine that installs packages, with the libraries of npm. It is large and rarely used. */
+const ENGINE = "modules/mod_packages/engine.ts";
+const isOfPackages = (source) => source.startsWith("modules/mod_packages/");
+const hostParts = parts.filter((source) => !isOfNode(source) && source !== ENGINE);
 
 /** Threads and processes that need little of the program. */
 export const alone = sourcesOf([
@@ -53,6 +59,9 @@ export const alone = sourcesOf([
  */
 const external = ["@opentelemetry/api", "classic-level", "lmdb", "postgres", "serve-index", "undici"];
 
+/** Packages that libraries load only if they are installed. */
+const tried = ["iconv-lite", "kerberos", "msgpackr-extract", "node-gyp"];
+
 /** Files that are bundled instead of those that packages name. */
 const aliases = {
   // Another part of formidable uses a library of ciphers for random names, which modhost does not
@@ -62,6 +71,9 @@ const aliases = {
   // which stays in its package.
   lmdb: join(root, "node_modules/lmdb/dist/index.cjs"),
 };
+
+/** The files of the scripts. `program.mjs` has the same table. */
+const scripts = { host: "program.js", node: "program_node.js", packages: "program_packages.js" };
 
 const common = {
   absWorkingDir: root,
@@ -91,23 +103,29 @@ const common = {
  */
 export async function buildParts(folder) {
   const alone = buildAlone(folder);
-  const host = await buildScript(folder, "program.js", hostParts, {
-    name: "places",
-    setup: keepPositions(["modhost/node"]),
-  });
-  const ofNode = host.inputs.filter((file) => file.startsWith("modules/") && isOfNode(file));
-  if (ofNode.length > 0) throw new Error(`The host's script would contain the node: ${ofNode[0]}`);
-  const loader = (digests) => {
-    const facts = JSON.stringify({ digests, nodeParts: nodeParts.map(nameOf) });
+  const digests = {};
+  const groups = { node: nodeParts.map(nameOf), packages: [nameOf(ENGINE)] };
+  const add = async (group, of, ...plugins) => {
+    const { inputs, digest } = await buildScript(folder, scripts[group], of, ...plugins);
+    digests[group] = digest;
+    const facts = JSON.stringify({ digests, groups });
     writeFileSync(join(folder, "program.mjs"), read("config/build/program.mjs").replace('"FACTS"', facts));
+    return inputs;
   };
-  loader({ host: host.digest });
-  const shared = await sharedEntryPoints(folder);
-  const plugins = [{ name: "positions", setup: keepPositions([]) }, shared];
-  const node = await buildScript(folder, "program_node.js", nodeParts, ...plugins);
-  loader({ host: host.digest, node: node.digest });
+  const positions = { name: "positions", setup: keepPositions(["modhost/node"]) };
+  const host = await add("host", hostParts, positions, lateEngine);
+  const ofNode = host.filter((file) => file.startsWith("modules/") && isOfNode(file));
+  if (ofNode.length > 0) throw new Error(`The host's script would contain the node: ${ofNode[0]}`);
+  const inputs = [...host];
+  for (const [group, of, isOwn] of [
+    ["node", nodeParts, isOfNode],
+    ["packages", [ENGINE], isOfPackages],
+  ]) {
+    const shared = await sharedEntryPoints(folder, isOwn);
+    inputs.push(...(await add(group, of, { name: "positions", setup: keepPositions([]) }, shared)));
+  }
   for (const source of parts) await writePart(folder, source);
-  return [...host.inputs, ...node.inputs, ...(await alone)];
+  return [...inputs, ...(await alone)];
 }
 
 function sourcesOf(patterns) {
@@ -122,7 +140,7 @@ async function buildScript(folder, name, of, ...plugins) {
   const { outputFiles, metafile } = await build({
     ...common,
     alias: { ...common.alias, ...aliases },
-    external: external.filter((name) => name !== "lmdb").concat("msgpackr-extract"),
+    external: external.filter((name) => name !== "lmdb").concat(tried),
     stdin: { contents: `parts = {\n${table.join("\n")}\n};`, resolveDir: root, sourcefile: "parts.js" },
     format: "cjs",
     banner: { js: "(function (require, importMeta, importLate, part, installed) { let parts;" },
@@ -132,6 +150,7 @@ async function buildScript(folder, name, of, ...plugins) {
       "import.meta.resolve": "importMeta.resolve",
       "import.meta.url": "importMeta.url",
       __filename: "installed.lmdb",
+      __dirname: "installed.folder",
     },
     plugins: [...plugins, lateTypes, lateCurves],
     write: false,
@@ -181,11 +200,26 @@ const lateCurves = loadedLate("curves", /^@noble\/curves\/(ed25519|secp256k1)\.j
   return `Object.defineProperties(exports, { ${getters.join(", ")} });`;
 });
 
+/** The module of packages loads its engine, which is in another script. */
+const lateEngine = {
+  name: "late engine",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^\.\/engine\.ts$/ }, ({ resolveDir }) =>
+      nameOf(relative(root, resolve(resolveDir, "engine.ts"))) === nameOf(ENGINE)
+        ? { path: ENGINE, namespace: "engine" }
+        : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: "engine" }, () => ({
+      contents: `module.exports = part(${JSON.stringify(nameOf(ENGINE))});`,
+    }));
+  },
+};
+
 /**
- * The node's modules import parts of the host. Those parts are in the host's script already, and
- * must not be evaluated a second time.
+ * Modules in the other scripts import parts of the host. Those parts are in the host's script
+ * already, and must not be evaluated a second time.
  */
-async function sharedEntryPoints(folder) {
+async function sharedEntryPoints(folder, isOwn) {
   const own = new Map(
     entryPoints
       .filter(([, source]) => !isOfNode(source.slice(2)))
@@ -198,7 +232,7 @@ async function sharedEntryPoints(folder) {
       const file = path.startsWith("#") ? undefined : resolve(resolveDir, path);
       if (file === undefined || importer.includes("node_modules") || !file.endsWith(".ts")) return undefined;
       if (own.has(file)) return { path: file, namespace: "shared" };
-      if (isOfNode(nameOf(relative(root, file)))) return undefined;
+      if (isOwn(nameOf(relative(root, file)))) return undefined;
       throw new Error(`${importer} imports ${path}, which the host does not export`);
     });
     onLoad({ filter: /.*/, namespace: "shared" }, ({ path }) => ({
@@ -219,7 +253,7 @@ async function buildAlone(folder) {
 function inputsOf({ outputs }) {
   const inputs = Object.values(outputs).flatMap(({ inputs }) => Object.entries(inputs));
   return inputs
-    .filter(([path, { bytesInOutput }]) => bytesInOutput > 0 && !/^(?:curves|shared|types):/.test(path))
+    .filter(([path, { bytesInOutput }]) => bytesInOutput > 0 && !/^(?:curves|engine|shared|types):/.test(path))
     .map(([path]) => path);
 }
 
@@ -230,18 +264,21 @@ function inputsOf({ outputs }) {
 const keepPositions =
   (others) =>
   ({ onLoad }) => {
-    onLoad({ filter: /\.ts$|[\\/]lilconfig[\\/].*\.js$/ }, ({ path }) => {
-      const text = readFileSync(path, "utf8");
-      const late = new RegExp(
-        `(await |return |[?:=] |=> )import\\((?!"(?!${[...external, ...others].join("|")}))`,
-        "g",
-      );
-      const contents = text
-        .replaceAll(/createRequire\(import\.meta\.url\)(?=\("(?!modhost\/))/g, "require")
-        .replaceAll("import.meta.url", outputUrl(path))
-        .replaceAll(late, "$1importLate(");
-      return contents === text ? undefined : { contents, loader: path.endsWith(".ts") ? "ts" : "js" };
-    });
+    onLoad(
+      { filter: /\.ts$|[\\/]lilconfig[\\/].*\.js$|[\\/](?:arborist|proxy-agent-negotiate)[\\/].*\.js$/ },
+      ({ path }) => {
+        const text = readFileSync(path, "utf8");
+        const late = new RegExp(
+          `(await |return |[?:=] |=> )import\\((?!"(?!${[...external, ...others].join("|")}))`,
+          "g",
+        );
+        const contents = text
+          .replaceAll(/createRequire\(import\.meta\.url\)(?=\("(?!modhost\/))/g, "require")
+          .replaceAll("import.meta.url", outputUrl(path))
+          .replaceAll(late, "$1importLate(");
+        return contents === text ? undefined : { contents, loader: path.endsWith(".ts") ? "ts" : "js" };
+      },
+    );
   };
 
 function outputUrl(file) {
@@ -274,8 +311,8 @@ function exportsOf(value, names) {
 async function namesIn(folder, source) {
   if (!/^export /m.test(read(source))) return [];
   const { href } = pathToFileURL(join(folder, "program.mjs"));
-  // The loader is written a second time with the second script, so the query avoids the cached one.
-  const { part } = await import(`${href}?${isOfNode(source)}`);
+  // The loader is written again with each script, so the query avoids the cached one.
+  const { part } = await import(`${href}?${isOfNode(source)}${source === ENGINE}`);
   return Object.keys(part(nameOf(source))).sort();
 }
 

@@ -1,5 +1,5 @@
 /**
- * Loads the program from two scripts: the host's, and the node's, which is read when it is first
+ * Loads the program from its scripts: the host's, and others that are read when they are first
  * needed. After a while V8's compiled code of each script is written to a cache file, including the
  * functions that were called until then. Node's own cache for modules contains only what was
  * compiled before they ran, so each start would compile their functions again.
@@ -24,17 +24,17 @@ import { isMainThread } from "node:worker_threads";
 import { crc32 } from "node:zlib";
 
 /**
- * Digests of the scripts' texts, and the names of the parts in the second script. The build inserts
- * them here.
+ * Digests of the scripts' texts, and the names of the parts in all scripts but the host's. The
+ * build inserts them here.
  */
-const { digests, nodeParts } = "FACTS";
+const { digests, groups } = "FACTS";
 /** Delay after which the cache is written: a server has responded to its first requests by then. */
 const CACHE_AFTER_MS = 5000;
 /** Age at which a cache file is removed: its version of modhost may no longer exist. */
 const MAX_AGE_MS = 60 * 86_400_000;
 const CHECKSUM_BYTES = 4;
 
-const files = { host: "program.js", node: "program_node.js" };
+const files = { host: "program.js", node: "program_node.js", packages: "program_packages.js" };
 const folder = new URL(".", import.meta.url).href;
 /**
  * The descriptor at which the process of a sandboxed module finds the server's cache of the first
@@ -48,16 +48,21 @@ import.meta.openCompiled = () => {
   return file === undefined ? undefined : openCache(file);
 };
 const isServer = serves(process.argv.slice(2));
-const ofNode = new Set(nodeParts);
+/** The scripts of the parts that are not in the host's. */
+const scriptOf = new Map(Object.entries(groups).flatMap(([script, parts]) => parts.map((part) => [part, script])));
 const require = createRequire(import.meta.url);
-/** Main files of installed packages whose scripts are bundled, but not their machine code. */
+/** Positions of files that bundled packages look for. */
 const installed = {
+  /** The folder of the program, in which they find none of their own files. */
+  folder: fileURLToPath(new URL(".", import.meta.url)),
+  /** Its machine code is in the installed package. */
   get lmdb() {
     return require.resolve("lmdb");
   },
 };
 const host = load("host");
-let node;
+/** The tables of the other scripts. */
+const loaded = new Map();
 
 /** A function of its own, so that the texts and caches it reads can be garbage-collected. */
 function load(name) {
@@ -87,13 +92,15 @@ function load(name) {
 function importLate(name) {
   const [file] = name.split("?");
   const own = file.startsWith(folder) && file.endsWith(".js") ? file.slice(folder.length, -".js".length) : undefined;
-  return own !== undefined && (ofNode.has(own) || Object.hasOwn(host, own)) ? Promise.try(part, own) : import(name);
+  return own !== undefined && (scriptOf.has(own) || Object.hasOwn(host, own)) ? Promise.try(part, own) : import(name);
 }
 
 /** Returns the exports of a source. The first call evaluates it. */
 export function part(name) {
-  const parts = ofNode.has(name) ? (node ??= load("node")) : host;
-  return parts[name]();
+  const script = scriptOf.get(name);
+  if (script === undefined) return host[name]();
+  if (!loaded.has(script)) loaded.set(script, load(script));
+  return loaded.get(script)[name]();
 }
 
 /**

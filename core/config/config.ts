@@ -9,6 +9,7 @@ import { environmentPrefix } from "../util/own_variables.ts";
 import { withoutSecrets } from "../util/secret_text.ts";
 import { convert, convertInto, isObject, optionTypes, type Problem, SET, secretsIn, show } from "./convert.ts";
 import { readVariable, variableOf } from "./environment.ts";
+import type { InstalledModules } from "./modules_lock.ts";
 import {
   impossibleNames,
   isNear,
@@ -38,6 +39,8 @@ export interface ConfigSources {
   readonly isEmpty?: boolean;
   /** The folder from which relative paths are resolved. */
   readonly directory: string;
+  /** The modules in `modules.lock`. */
+  readonly installed?: InstalledModules;
 }
 
 /** A value as written, and its path for messages. */
@@ -72,6 +75,10 @@ export class Config {
   readonly directory: string;
   /** The config file is empty, or contains only comments: perhaps somebody is writing it. */
   readonly isEmpty: boolean;
+  /**
+   * The modules in `modules.lock`: they are enabled, and the option `modules` begins with theirs.
+   */
+  readonly installed: InstalledModules;
   #server: Record<string, unknown>;
   #environment: ReadonlyMap<string, string>;
   #hosts = new Map<string, HostEntry>();
@@ -97,6 +104,7 @@ export class Config {
     this.file = sources.file;
     this.directory = sources.directory;
     this.isEmpty = sources.isEmpty === true;
+    this.installed = sources.installed ?? new Map();
     this.#server = { ...written, ...values };
     this.#given = new Set(Object.keys(values));
     this.#isDefault = sources.isDefault === true;
@@ -416,8 +424,22 @@ export class Config {
     const own = entry === undefined ? undefined : ownValue(entry.values, name);
     if (entry !== undefined && own !== undefined) return { path: `hosts.${entry.written}.${name}`, value: own };
     const text = this.#environment.get(name);
-    if (text === undefined) return { path: name, value: ownValue(this.#server, name) };
-    return { path: variableOf(name), value: readVariable(text, this.#declarations.get(name)) };
+    const found =
+      text === undefined
+        ? { path: name, value: ownValue(this.#server, name) }
+        : { path: variableOf(name), value: readVariable(text, this.#declarations.get(name)) };
+    return name === "modules" ? { ...found, value: this.#withInstalled(found.value) } : found;
+  }
+
+  /** Returns the value of the option `modules` with what the operator agreed to at installation. */
+  #withInstalled(value: unknown): unknown {
+    if (this.installed.size === 0 || !(value === undefined || isObject(value))) return value;
+    const entries = new Map<string, unknown>(Object.entries(value ?? {}));
+    for (const [name, { run, grant }] of this.installed) {
+      const own = entries.get(name) ?? {};
+      if (isObject(own)) entries.set(name, { run, grant, ...own });
+    }
+    return Object.fromEntries(entries);
   }
 
   *#hostProblems(): Generator<Problem> {

@@ -9,6 +9,7 @@ export {
 export { allowedText, convert, type Problem, show, shownValue } from "./convert.ts";
 export { variableOf } from "./environment.ts";
 export { configFileNames, type LoadConfigOptions, loadConfig } from "./load.ts";
+export { type InstalledModule, type InstalledModules, modulesLockIn, parseModulesLock } from "./modules_lock.ts";
 export { isNear, openAppsText, protectsApps, type UnknownName, unknownMessage } from "./names.ts";
 export { coreOptions } from "./options.ts";
 export { scriptPosition } from "./script_position.ts";

@@ -10,6 +10,7 @@ import { packageFolder, projectFolder } from "../util/package.ts";
 import { Config } from "./config.ts";
 import { isObject } from "./convert.ts";
 import { environmentOptions } from "./environment.ts";
+import { readModulesLock } from "./modules_lock.ts";
 import { scriptPosition } from "./script_position.ts";
 import { readJson, readText, readUtf8, readYaml } from "./text.ts";
 
@@ -23,6 +24,8 @@ export interface LoadConfigOptions {
   readonly path?: string | undefined;
   /** A text that replaces the content of the file `path`. */
   readonly text?: string | undefined;
+  /** A text that replaces the content of `modules.lock`. */
+  readonly lock?: string | undefined;
   /** False: no file is read, not even the embedded default; `path` is still used. Default true. */
   readonly search?: boolean;
   /** The environment with variables MODHOST_<OPTION>; default: that of the process. */
@@ -67,8 +70,8 @@ const loaders: Record<string, Loader> = {
 /**
  * Loads the configuration: the named file, or the first of `configFileNames` from `cwd` up to the
  * folder of the nearest package.json (only `cwd` if there is none), or the embedded default. It is
- * not checked yet.
- * @throws {ModhostError} CONFIG_NOT_FOUND, CONFIG_UNREADABLE
+ * not checked yet. The modules of `modules.lock` in the same folder are installed.
+ * @throws {ModhostError} CONFIG_NOT_FOUND, CONFIG_UNREADABLE, MODULES_LOCK_INVALID
  */
 export async function loadConfig(options: LoadConfigOptions = {}): Promise<Config> {
   const cwd = resolve(options.cwd ?? process.cwd());
@@ -77,6 +80,7 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     options.path === undefined
       ? (searched ?? (await search(cwd)))
       : await readNamed(resolve(cwd, options.path), options.text);
+  const directory = found?.file === undefined ? cwd : dirname(found.file);
   return new Config({
     written: found === undefined ? await embeddedDefault() : (found.values ?? {}),
     isEmpty: found !== undefined && found.values === undefined,
@@ -84,7 +88,10 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
     values: options.values ?? {},
     file: found?.file,
     isDefault: found === undefined,
-    directory: found?.file === undefined ? cwd : dirname(found.file),
+    directory,
+    ...(options.search === false && found?.file === undefined
+      ? {}
+      : { installed: await readModulesLock(directory, options.lock) }),
   });
 }
 

@@ -8,7 +8,8 @@ import { AuditFile } from "../operations/audit.ts";
 import { auditPage } from "../operations/audit_pages.ts";
 import type { Progress, Requester } from "../operations/change.ts";
 import { type ChangeInProgress, Changes } from "../operations/changes.ts";
-import { type ConfigEdit, readConfigFile } from "../operations/config_file.ts";
+import type { EditedText } from "../operations/config_edit.ts";
+import { type ConfigEdit, readConfigFile, readLockFile } from "../operations/config_file.ts";
 import {
   applyText,
   changeText,
@@ -53,8 +54,8 @@ export interface OperatingDeps {
   plan(): Promise<ConfigPlan>;
   /** Applies a changed configuration in its turn. */
   apply(progress: Progress): Promise<ConfigPlan>;
-  check(text: string): Promise<ConfigCheck>;
-  /** Writes the config file and applies it, in its turn. */
+  check(edited: EditedText): Promise<ConfigCheck>;
+  /** Writes the file and applies it, in its turn. */
   edit(edit: ConfigEdit, progress: Progress): Promise<ConfigPlan>;
   /** Called when the logs of this process were reopened. */
   reopened(progress: Progress): Promise<void>;
@@ -99,10 +100,19 @@ export class Operating implements ServerDeps {
   readonly config: ServerDeps["config"] = {
     options: () => optionStates(this.#deps.host.config, this.#deps.parts()?.waiting),
     file: () => readConfigFile(this.#deps.host.config.file),
-    check: (text) => this.#deps.check(text),
-    save: (edit, requester) =>
-      this.changes.make({ ...requester, what: editText }, (progress) => this.#deps.edit(edit, progress)),
+    check: (text) => this.#deps.check({ file: "config", text }),
+    save: (edit, requester) => this.#edit(editText, { file: "config", ...edit }, requester),
   };
+
+  readonly installed: ServerDeps["installed"] = {
+    file: () => readLockFile(this.#deps.host.config.directory),
+    check: (text) => this.#deps.check({ file: "lock", text }),
+    save: (what, edit, requester) => this.#edit(what, { file: "lock", ...edit }, requester),
+  };
+
+  #edit(what: string, edit: ConfigEdit, requester: Requester): ChangeInProgress {
+    return this.changes.make({ ...requester, what }, (progress) => this.#deps.edit(edit, progress));
+  }
 
   handOver(next: NextServerProcess, requester: Requester): ChangeInProgress {
     const made = this.changes.make({ ...requester, what: prepareText }, (progress) =>

@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { Config, configFrom, formatOf, loadConfig } from "../config/index.ts";
+import type { EditedText } from "../operations/config_edit.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { createLog, type Log, type LogSettings } from "../util/log.ts";
 import type { HostOptions } from "./types.ts";
@@ -66,13 +67,19 @@ export async function readAgain(options: HostOptions): Promise<Config> {
 }
 
 /**
- * Loads the configuration as if the file `file` had this text.
+ * Loads the configuration as if one of its files had this text; `file` is the config file.
  * @throws {ModhostError} CONFIG_FIXED without a file, CONFIG_NOT_EDITABLE for a program,
- * CONFIG_UNREADABLE
+ * CONFIG_UNREADABLE, MODULES_LOCK_INVALID
  */
-export async function readWith(options: HostOptions, file: string | undefined, text: string): Promise<Config> {
-  const { config, env = process.env } = options;
-  if (file === undefined || config instanceof Config) throw new ModhostError("CONFIG_FIXED", {});
+export async function readWith(options: HostOptions, file: string | undefined, edited: EditedText): Promise<Config> {
+  const { config, search, env = process.env } = options;
+  const { text } = edited;
+  if (config instanceof Config) throw new ModhostError("CONFIG_FIXED", {});
+  if (edited.file === "lock") {
+    if (file === undefined && (config !== undefined || search === false)) throw new ModhostError("CONFIG_FIXED", {});
+    return loadConfig({ cwd: folderOf(options), env, path: file, lock: text, values: { ...config } });
+  }
+  if (file === undefined) throw new ModhostError("CONFIG_FIXED", {});
   if (formatOf(file) === "script")
     throw new ModhostError("CONFIG_NOT_EDITABLE", { reason: "it is a program, and reading it would run it" });
   return loadConfig({ cwd: folderOf(options), env, path: file, text, values: { ...config } });

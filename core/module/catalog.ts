@@ -7,7 +7,7 @@ import { ModhostError } from "../util/errors.ts";
 import { moduleName } from "../util/module_name.ts";
 import { bundledModules } from "../util/package.ts";
 import { type ModuleCode, readCode } from "./code.ts";
-import { isPath, listModules, locateModule, locatePath, type ModuleSource } from "./locate.ts";
+import { isPath, listModules, locateInstalled, locateModule, locatePath, type ModuleSource } from "./locate.ts";
 import { type DeclaredRights, type ModuleRights, moduleSettings, rightsOf } from "./rights.ts";
 
 /** A module that the configuration enables on a host. */
@@ -136,7 +136,8 @@ export class Catalog {
   #enabled(host: string): string[] {
     const found = this.#config.value("plugin_autoload") === true ? this.#pluginPaths().flatMap(listModules) : [];
     const names = [...this.#list("modules_enabled", host), ...found].map(moduleName);
-    return [...new Set([...names, ...this.#passed.keys()])].filter((name) => !this.isDisabled(name, host));
+    const enabled = new Set([...names, ...this.#config.installed.keys(), ...this.#passed.keys()]);
+    return [...enabled].filter((name) => !this.isDisabled(name, host));
   }
 
   isDisabled(name: string, host: string): boolean {
@@ -349,8 +350,10 @@ export class Catalog {
   locate(name: string): ModuleSource {
     const given = this.#passed.get(name);
     if (given !== undefined) return given;
+    const { directory, installed } = this.#config;
+    const module = installed.get(name);
+    if (module !== undefined) return locateInstalled(name, module, String(this.#config.value("data_path")));
     const entry = this.#spelling.get(name) ?? name;
-    const { directory } = this.#config;
     return isPath(entry) ? locatePath(resolve(directory, entry)) : locateModule(entry, this.#pluginPaths(), directory);
   }
 

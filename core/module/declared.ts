@@ -23,6 +23,16 @@ export function declaredPermissions(source: ModuleSource, exported: unknown): Mo
   return declared;
 }
 
+/** Returns why a value declares no permissions; undefined for a correct declaration. */
+export function permissionFault(value: unknown): string | undefined {
+  try {
+    declaredPermissions({ name: "", file: "", directory: "/", root: undefined }, value);
+    return undefined;
+  } catch (error) {
+    return String((error as ModhostError).details.reason);
+  }
+}
+
 function converted(value: unknown, refuse: (reason: string) => ModhostError): ModulePermissions {
   try {
     const form = { type: "object", fields: permissionFields, describe: "" } as const;

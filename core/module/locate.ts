@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "n
 import { createRequire, findPackageJSON } from "node:module";
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { InstalledModule } from "../config/index.ts";
 import type { ModuleDefinition } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { moduleExtensions, moduleName } from "../util/module_name.ts";
@@ -70,6 +71,22 @@ export function locatePath(path: string): ModuleSource {
   throw new ModhostError("MODULE_NOT_FOUND", { name, searched: full, meant: "" });
 }
 
+/** Folder below `data_path` with the packages of installed modules. */
+const PACKAGES = "packages";
+
+/**
+ * Returns an installed module, whose package and those that it depends on are in
+ * `packages/NAME/TREE/node_modules` below `data_path`.
+ * @throws {ModhostError} MODULE_NOT_FETCHED, MODULE_INVALID
+ */
+export function locateInstalled(name: string, module: InstalledModule, dataPath: string): ModuleSource {
+  const { package: id, version, tree } = module;
+  const folder = join(dataPath, PACKAGES, name, tree);
+  const file = join(folder, "node_modules", id, "package.json");
+  if (!isFile(file)) throw new ModhostError("MODULE_NOT_FETCHED", { name, version, folder });
+  return ofPackage(name, file);
+}
+
 /** Returns the names of the modules in a folder, sorted; empty for a folder that does not exist. */
 export function listModules(folder: string): string[] {
   if (!isFolder(folder)) return [];
@@ -123,8 +140,14 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
   } catch {
     return undefined; // It is not installed, or no package can have this name.
   }
-  const manifest = file === undefined ? undefined : readManifest(file);
-  if (file === undefined || manifest?.modhost === undefined) return undefined;
+  if (file === undefined || readManifest(file)?.modhost === undefined) return undefined;
+  return ofPackage(moduleName(id), file);
+}
+
+/** Returns the module in a package with this manifest. */
+function ofPackage(name: string, file: string): ModuleSource {
+  const manifest = readManifest(file);
+  if (manifest?.modhost === undefined) throw invalid(file, "it has no key modhost, so it is no module");
   if (typeof manifest.modhost !== "object" || manifest.modhost === null) {
     throw invalid(file, 'its key modhost must be an object: { "kind": "module", "entry": "./index.js" }');
   }
@@ -137,7 +160,7 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
   const folder = dirname(file);
   const main = entry === undefined ? mainFile(folder, manifest) : join(folder, entry);
   if (main === undefined) throw invalid(file, "its key modhost names no entry: set modhost.entry to its file");
-  return sourceOf(moduleName(id), main, folder, manifest);
+  return sourceOf(name, main, folder, manifest);
 }
 
 /** Loads semver only when the first module names a range. */

@@ -12,10 +12,13 @@ import type { ConfigCheck, ConfigFault, ConfigPlan } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { type ApplyDeps, type ApplyOptions, applyConfig, planConfig, previewConfig } from "./apply.ts";
 import type { Progress } from "./change.ts";
-import { assertEditable, type ConfigEdit, replaceConfigFile } from "./config_file.ts";
+import { assertEditable, type ConfigEdit, replaceConfigFile, replaceLockFile } from "./config_file.ts";
 
-/** Reads the configuration as if its file had this text. */
-export type ReadWith = (text: string) => Promise<Config>;
+/** A file of the configuration with another text. */
+export type EditedText = Pick<ConfigEdit, "file" | "text">;
+
+/** Reads the configuration as if one of its files had this text. */
+export type ReadWith = (edited: EditedText) => Promise<Config>;
 
 export interface EditDeps {
   readonly edit: ConfigEdit;
@@ -32,11 +35,13 @@ export interface EditDeps {
 export async function checkConfig(
   parts: ApplyDeps,
   options: ApplyOptions,
-  text: string,
+  edited: EditedText,
   read: ReadWith,
 ): Promise<ConfigCheck> {
+  // Positions are those in the config file.
+  const text = edited.file === "config" ? edited.text : "";
   try {
-    const { plan, unknown } = await previewConfig(parts, { ...options, read: () => read(text) });
+    const { plan, unknown } = await previewConfig(parts, { ...options, read: () => read(edited) });
     return { faults: [], warnings: await warningsOf(unknown, text), plan };
   } catch (error) {
     const mask = (message: string) => parts.config.mask(message);
@@ -56,13 +61,14 @@ export async function editConfig(
   options: ApplyOptions,
   { edit, read, progress, written }: EditDeps,
 ): Promise<ConfigPlan> {
-  await assertEditable(parts.config.file, edit);
-  await planConfig(parts, { ...options, read: () => read(edit.text) });
+  await assertEditable(parts.config, edit);
+  await planConfig(parts, { ...options, read: () => read(edit) });
   // Planning may have taken a while, and another editor may have changed the file.
-  const path = await assertEditable(parts.config.file, edit);
-  const restore = await replaceConfigFile(path, edit.text);
+  const path = await assertEditable(parts.config, edit);
+  const isLock = edit.file === "lock";
+  const restore = isLock ? await replaceLockFile(path, edit.text) : await replaceConfigFile(path, edit.text);
   await written();
-  progress.step("config file written, the previous one saved next to it");
+  progress.step(isLock ? "modules.lock written" : "config file written, the previous one saved next to it");
   try {
     return await applyConfig(parts, options, progress);
   } catch (error) {
@@ -70,8 +76,9 @@ export async function editConfig(
       .then(written)
       .catch((failure: unknown) => {
         options.log.host.error(
-          "Cannot restore the previous text of %s, which is saved next to it: %s",
+          "Cannot restore the previous text of %s%s: %s",
           path,
+          isLock ? "" : ", which is saved next to it",
           reasonOf(failure),
         );
       });

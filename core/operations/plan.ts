@@ -6,7 +6,7 @@ import { labelOf } from "../module/operation.ts";
 import type { TransitionSteps } from "../module/transition.ts";
 import { permissionChanges, settingChanges } from "../permissions/index.ts";
 import type { PortsDifference } from "../ports/change.ts";
-import type { ConfigPlan, ModuleState, ModuleStep, OptionChange, PortStep } from "../types.ts";
+import type { ConfigPlan, InstalledChange, ModuleState, ModuleStep, OptionChange, PortStep } from "../types.ts";
 import { type Difference, differences, isReader, shown } from "./differences.ts";
 
 /** The facts that a plan is made from. */
@@ -63,7 +63,8 @@ export function planOf(facts: PlanFacts): Plan {
   const failed = facts.failed.filter(({ name }) => !load.some((wanted) => wanted.name === name));
   const isWanted = (name: string) => facts.wanted.next.some((wanted) => wanted.name === name);
   const { certificates } = facts;
-  const isEmpty = [all, load, [...exchanged], notified, unload, facts.ports, certificates].every(
+  const installed = installedChanges(previous, next);
+  const isEmpty = [all, installed, load, [...exchanged], notified, unload, facts.ports, certificates].every(
     ({ length }) => length === 0,
   );
   // If nothing differs, failed modules are not retried either.
@@ -90,6 +91,7 @@ export function planOf(facts: PlanFacts): Plan {
         };
       }),
       permissions: found.filter(({ name }) => name === MODULES).flatMap(({ from, to }) => permissionChanges(from, to)),
+      installed,
       hosts,
       modules: steps,
       ports: portSteps(facts.ports),
@@ -111,6 +113,16 @@ export function planOf(facts: PlanFacts): Plan {
     isGone: (name) =>
       name !== "core" && !isWanted(name) && ![...staying.values()].some((instance) => instance.name === name),
   };
+}
+
+/**
+ * Returns the differences between the modules in `modules.lock`; `tree` is the hash of the files.
+ */
+function installedChanges({ installed: previous }: Config, { installed: next }: Config): InstalledChange[] {
+  const names = [...new Set([...previous.keys(), ...next.keys()])].sort();
+  return names
+    .filter((name) => previous.get(name)?.tree !== next.get(name)?.tree)
+    .map((module) => ({ module, from: previous.get(module)?.version, to: next.get(module)?.version }));
 }
 
 /** The option with the settings of single modules. */
@@ -260,16 +272,17 @@ function retriesOf(
   });
 }
 
-function reasonToLoad({ name, host }: Wanted, { live }: PlanFacts): string {
+function reasonToLoad({ name, host }: Wanted, { live, next }: PlanFacts): string {
   const same = live.filter((instance) => instance.name === name);
-  if (same.length === 0) return "modules_enabled";
+  if (same.length === 0) return next.installed.has(name) ? "modules.lock" : "modules_enabled";
   // The loaded instance depends on a disabled module, so it is unloaded; loading it again fails and
   // reports that.
   return same.some((instance) => instance.host === host) ? "it depends on a disabled module" : "hosts";
 }
 
-function reasonToGo({ name, host }: InstanceFacts, { isDisabled, next, wanted }: PlanFacts): string {
+function reasonToGo({ name, host }: InstanceFacts, { isDisabled, previous, next, wanted }: PlanFacts): string {
   if (isDisabled(name, host)) return "modules_disabled";
+  if (previous.installed.has(name) && !next.installed.has(name)) return "modules.lock";
   if (wanted.next.some((one) => one.name === name)) {
     return host === "*" || !next.hosts().includes(host) ? "hosts" : "modules_enabled";
   }

@@ -1,10 +1,19 @@
 /** Describes a plan in words. */
-import type { ConfigPlan, ModuleStep, OptionChange, PermissionChange, PortStep } from "../types.ts";
+import type { ConfigPlan, InstalledChange, ModuleStep, OptionChange, PermissionChange, PortStep } from "../types.ts";
 import { hostPort } from "../util/brackets.ts";
 
 /** Returns one line for each difference. */
-export function planLines({ options, permissions, hosts, modules, ports, certificates }: ConfigPlan): string[] {
+export function planLines({
+  options,
+  permissions,
+  installed,
+  hosts,
+  modules,
+  ports,
+  certificates,
+}: ConfigPlan): string[] {
   return [
+    ...installed.map(installedLine),
     ...options.map(optionLine),
     ...permissions.flatMap(permissionLines),
     ...hosts.added.map((host) => `host ${host} is added`),
@@ -13,6 +22,11 @@ export function planLines({ options, permissions, hosts, modules, ports, certifi
     ...certificates.map((name) => `another certificate for ${name}`),
     ...modules.map(moduleLine),
   ];
+}
+
+function installedLine({ module, from, to }: InstalledChange): string {
+  if (from === undefined) return `${module} ${to} is installed`;
+  return to === undefined ? `${module} ${from} is removed` : `${module} ${from} is replaced by ${to}`;
 }
 
 function optionLine({ name, host, from, to, applies, readers }: OptionChange): string {

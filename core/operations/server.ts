@@ -11,6 +11,7 @@ import type {
   NextServerProcess,
   Server,
   ServerConfig,
+  ServerInstalled,
   ServerStatus,
 } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
@@ -30,7 +31,10 @@ export interface ServerDeps {
   plan(): Promise<ConfigPlan>;
   apply(requester: Requester): ChangeInProgress;
   readonly config: Pick<ServerConfig, "options" | "file" | "check"> & {
-    save(edit: ConfigEdit, requester: Requester): ChangeInProgress;
+    save(edit: Omit<ConfigEdit, "file">, requester: Requester): ChangeInProgress;
+  };
+  readonly installed: Pick<ServerInstalled, "file" | "check"> & {
+    save(what: string, edit: Omit<ConfigEdit, "file">, requester: Requester): ChangeInProgress;
   };
   stop(timeout: number | undefined, requester: Requester): Change;
   reopenLogs(requester: Requester): ChangeInProgress;
@@ -67,6 +71,7 @@ export const handOverText = "hand over to another process";
 
 /** The text in the record. */
 export const editText = "edit the configuration";
+const installedText = "edit modules.lock";
 
 export function serverFor(requester: RequestingInstance, deps: ServerDeps): Server {
   const own = `module ${requester.name}`;
@@ -76,13 +81,19 @@ export function serverFor(requester: RequestingInstance, deps: ServerDeps): Serv
     const { occupied } = requester;
     return occupied === undefined ? undefined : new ModhostError("CHANGE_REFUSED", { what, reason: occupied });
   };
+  /** Makes a change, unless the host is waiting for the module's own code. */
+  const unlessRefused = (what: string, by: string | undefined, make: (by: Requester) => ChangeInProgress) => {
+    const refusal = refused(what);
+    if (refusal === undefined) return make(requesterOf(by)).inForce;
+    return deps.changes.make({ what, ...requesterOf(by) }, () => Promise.reject(refusal)).inForce;
+  };
+  const assertFree = (what: string) => {
+    const refusal = refused(what);
+    if (refusal !== undefined) throw refusal;
+  };
   const change = (kind: ModuleChange): Server["load"] => {
-    return (name, { host, by } = {}) => {
-      const what = changeText(kind, name, host);
-      const refusal = refused(what);
-      if (refusal === undefined) return deps.change(kind, name, host, requesterOf(by)).inForce;
-      return deps.changes.make({ what, ...requesterOf(by) }, () => Promise.reject(refusal)).inForce;
-    };
+    return (name, { host, by } = {}) =>
+      unlessRefused(changeText(kind, name, host), by, (own) => deps.change(kind, name, host, own));
   };
   return {
     status: () => deps.status(),
@@ -92,36 +103,33 @@ export function serverFor(requester: RequestingInstance, deps: ServerDeps): Serv
     unload: change("unload"),
     reload: change("reload"),
     plan: async () => {
-      const refusal = refused("a plan");
-      if (refusal !== undefined) throw refusal;
+      assertFree("a plan");
       return deps.plan();
     },
-    apply: ({ by } = {}) => {
-      const refusal = refused(applyText);
-      if (refusal === undefined) return deps.apply(requesterOf(by)).inForce;
-      return deps.changes.make({ what: applyText, ...requesterOf(by) }, () => Promise.reject(refusal)).inForce;
-    },
+    apply: ({ by } = {}) => unlessRefused(applyText, by, (own) => deps.apply(own)),
     config: {
       options: () => deps.config.options(),
       file: () => deps.config.file(),
       check: async (text) => {
-        const refusal = refused("a check");
-        if (refusal !== undefined) throw refusal;
+        assertFree("a check");
         return deps.config.check(text);
       },
-      save: (text, etag, { by } = {}) => {
-        const refusal = refused(editText);
-        if (refusal === undefined) return deps.config.save({ text, etag }, requesterOf(by)).inForce;
-        return deps.changes.make({ what: editText, ...requesterOf(by) }, () => Promise.reject(refusal)).inForce;
+      save: (text, etag, { by } = {}) => unlessRefused(editText, by, (own) => deps.config.save({ text, etag }, own)),
+    },
+    installed: {
+      file: () => deps.installed.file(),
+      check: async (text) => {
+        assertFree("a check");
+        return deps.installed.check(text);
+      },
+      save: (text, etag, { by, what = installedText } = {}) => {
+        const record = what.slice(0, MAX_WHAT);
+        return unlessRefused(record, by, (own) => deps.installed.save(record, { text, etag }, own));
       },
     },
     stop: async ({ timeout, by } = {}) => deps.stop(timeout, requesterOf(by)),
     reopen_logs: ({ by } = {}) => deps.reopenLogs(requesterOf(by)).inForce,
-    hand_over: (next = {}, { by } = {}) => {
-      const refusal = refused(prepareText);
-      if (refusal === undefined) return deps.handOver(next, requesterOf(by)).inForce;
-      return deps.changes.make({ what: prepareText, ...requesterOf(by) }, () => Promise.reject(refusal)).inForce;
-    },
+    hand_over: (next = {}, { by } = {}) => unlessRefused(prepareText, by, (own) => deps.handOver(next, own)),
     record: <T>(what: string, work: () => Promise<T>, { by }: { by?: string | undefined } = {}) => {
       return deps.changes.make({ what: what.slice(0, MAX_WHAT), ...requesterOf(by) }, work).work as Promise<T>;
     },

@@ -1,6 +1,6 @@
 /** Finds what a change of the option `modules` means. */
 import type { ModulePermissions, PermissionChange } from "../types.ts";
-import { itemsOf, wordsOf } from "./set.ts";
+import { permissionWords } from "./set.ts";
 import { type ModuleSettings, settingsOf } from "./settings.ts";
 
 /** A field that differs, with its values as they are read. */
@@ -50,4 +50,4 @@ export function permissionChanges(previous: unknown, next: unknown): PermissionC
   });
 }
 
-const words = (grant: ModulePermissions = {}): Set<string> => new Set(itemsOf(grant).map(wordsOf));
+const words = (grant: ModulePermissions = {}): Set<string> => new Set(permissionWords(grant));

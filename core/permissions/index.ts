@@ -8,7 +8,15 @@ export { PermissionLedger, type PermissionUse } from "./ledger.ts";
 export { limitFields, limitsOf, type ModuleLimits } from "./limits.ts";
 export { DATA, isWithin, realPath } from "./paths.ts";
 export { type GuardedPath, grantedVariables, type Policy, type PolicyFacts, policyOf } from "./policy.ts";
-export { grantText, itemsOf, type OwnFolders, type Permission, PermissionSet, wordsOf } from "./set.ts";
+export {
+  grantText,
+  itemsOf,
+  type OwnFolders,
+  type Permission,
+  PermissionSet,
+  permissionWords,
+  wordsOf,
+} from "./set.ts";
 export {
   type ModuleSettings,
   modulesOption,

@@ -39,6 +39,9 @@ function textsOf(kind: PermissionKind, permissions: ModulePermissions): readonly
  */
 export const wordsOf = ({ kind, item }: Permission): string => printable(`may ${permissionKinds[kind].may(item)}`);
 
+/** Returns permissions in words, one text for each. */
+export const permissionWords = (permissions: ModulePermissions): string[] => itemsOf(permissions).map(wordsOf);
+
 /**
  * Returns what grants permissions in the configuration, in a form that YAML and scripts take:
  * `modules: { shop: { grant: { env: ["SHOP_KEY"] } } }`.

@@ -26,6 +26,29 @@ export interface ServerConfig {
 }
 
 /**
+ * The type of `module.server.installed`: the file `modules.lock` in the folder of the config file,
+ * which names the modules that were installed. The host loads them from folders below `data_path`.
+ */
+export interface ServerInstalled {
+  /** Reads the file. If there is none, `text` is undefined, and the etag is that of no file. */
+  file(): Promise<ConfigFile>;
+  /**
+   * Reports what would change if the file had this text; it changes nothing. Modules that the text
+   * adds are evaluated for it.
+   */
+  check(text: string): Promise<ConfigCheck>;
+  /**
+   * Writes the file and applies it, completely or not at all, as `config.save` does with the config
+   * file. `what` describes the change in its record: "install shop 1.2.0".
+   */
+  save(
+    text: string,
+    etag: string,
+    options?: { readonly by?: string | undefined; readonly what?: string | undefined },
+  ): Promise<Change>;
+}
+
+/**
  * Where the value of an option comes from: a file, an environment variable, the command line or a
  * program, the default, or nowhere.
  */

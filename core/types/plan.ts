@@ -9,6 +9,8 @@ export interface ConfigPlan {
   readonly options: readonly OptionChange[];
   /** Permissions that modules get or lose. */
   readonly permissions: readonly PermissionChange[];
+  /** Modules in `modules.lock` that are added, removed or replaced by another version. */
+  readonly installed: readonly InstalledChange[];
   readonly hosts: { readonly added: readonly string[]; readonly removed: readonly string[] };
   readonly modules: readonly ModuleStep[];
   readonly ports: readonly PortStep[];
@@ -33,6 +35,15 @@ export interface OptionChange {
   readonly applies: "now" | "start";
   /** The modules that have read it, named as in `modhost modules`. */
   readonly readers: readonly string[];
+}
+
+/** An installed module that is added or removed, or another version of it. */
+export interface InstalledChange {
+  readonly module: string;
+  /** The version that is installed now; undefined for a module that is added. */
+  readonly from?: string | undefined;
+  /** Undefined for a module that is removed. */
+  readonly to?: string | undefined;
 }
 
 /** Permissions that a module gets or loses, in words: "may connect to api.example.org:443". */

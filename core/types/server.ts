@@ -1,7 +1,7 @@
 /** The interface for operating a running server: `module.server`, and the record of each change. */
 import type { CertificateState } from "./certificate.ts";
 import type { AuditFilter, AuditPage, Change } from "./change.ts";
-import type { ServerConfig } from "./config.ts";
+import type { ServerConfig, ServerInstalled } from "./config.ts";
 import type { AnnouncedEvents } from "./events.ts";
 import type { ConfigPlan } from "./plan.ts";
 import type { ListeningPort, ModuleState } from "./state.ts";
@@ -41,6 +41,8 @@ export interface Server {
   apply(options?: Pick<ChangeOptions, "by">): Promise<Change>;
   /** Inspects and edits the configuration. */
   readonly config: ServerConfig;
+  /** Inspects and edits which modules are installed. */
+  readonly installed: ServerInstalled;
   /**
    * Starts to stop the server, as a signal does: open requests are finished first, including the
    * caller's.

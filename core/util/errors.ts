@@ -20,6 +20,7 @@ export const errorTable = {
   CONFIG_NOT_FOUND: { message: "There is no config file {path}: name an existing file with --config" },
   CONFIG_UNREADABLE: { message: "The config file {path} cannot be read: {reason}" },
   CONFIG_INVALID: { message: "The configuration is not valid:\n{problems}" },
+  MODULES_LOCK_INVALID: { message: "The file {path} is not valid: {reason}" },
   CONFIG_FIXED: {
     message:
       "This server was started without a config file, so there is nothing to reload: start it with --config, or restart it",
@@ -33,6 +34,10 @@ export const errorTable = {
   // Modules
   MODULE_NOT_FOUND: {
     message: "No module {name} in {searched}: check the spelling{meant}, or add its folder to plugin_paths",
+  },
+  MODULE_NOT_FETCHED: {
+    message:
+      "The module {name} {version} is in modules.lock, but not in {folder}: fetch what the file names with modhost add --locked",
   },
   MODULE_NOT_LOADED: { message: "The module {name} is not loaded" },
   MODULE_UNKNOWN: { message: "The module {name} has never been loaded here. Known modules: {known}" },

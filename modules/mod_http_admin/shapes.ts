@@ -236,6 +236,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       isEmpty: { type: "boolean" },
       options: list({ type: "object" }),
       permissions: list(object({ module: text, added: list(text), removed: list(text) })),
+      installed: list(object({ module: text, from: text, to: text }, ["from", "to"])),
       hosts: object({ added: list(text), removed: list(text) }),
       modules: list({ type: "object" }),
       ports: list({ type: "object" }),

@@ -35,7 +35,7 @@ interface Component {
 /** Returns the names of packages that built code imports or requires, at its start or later. */
 function importedPackages(text: string): string[] {
   const imports =
-    /(?:\bfrom|(?<!')\bimport|\b(?:import|importLate|importMeta\.resolve|require\d*|require\d*\.resolve)\(|createRequire\d*\([^()]*\)\()\s*"((?:@[a-z0-9-]+\/)?[a-z0-9][\w.-]*)(?:\/[\w./-]+)?"/g;
+    /(?:\b(?:import|export)\b[\s\w$*{},]*\bfrom|(?<!')\bimport|\b(?:import|importLate|importMeta\.resolve|require\d*|require\d*\.resolve)\(|createRequire\d*\([^()]*\)\()\s*"((?:@[a-z0-9-]+\/)?[a-z0-9][\w.-]*)(?:\/[\w./-]+)?"/g;
   const found = text.matchAll(imports);
   return [...found].map(([, each = ""]) => each).filter((each) => !isBuiltin(each));
 }
@@ -81,6 +81,7 @@ describe("the tarball", () => {
       "dist/program.js",
       "dist/program.mjs",
       "dist/program_node.js",
+      "dist/program_packages.js",
       "dist/sbom.cdx.json",
       "docs",
       "modules README.md",
@@ -117,13 +118,14 @@ describe("the manifest", () => {
    * Packages that a library uses only if they happen to be installed. Without them it works as
    * well.
    */
-  const tried = ["bufferutil", "utf-8-validate", "msgpackr-extract"];
+  const tried = ["bufferutil", "utf-8-validate", "msgpackr-extract", "iconv-lite", "kerberos", "node-gyp"];
 
   test("is compared with imports of all forms", () => {
     const built = `import{a}from"ws";import "b";require("koa/lib");require2.resolve("c/x.css");importLate("@d/e");importMeta.resolve("f");
-      createRequire(x)("late");import("g").then();from"node:fs";require("./h.js");import{i}from"../i.js";
-      throw new Error("Please add 'import "j"' to the top.");`;
-    assert.deepEqual(importedPackages(built), ["ws", "b", "koa", "c", "@d/e", "f", "late", "g"]);
+      createRequire(x)("late");import("g").then();import fs from"node:fs";require("./h.js");import{i}from"../i.js";
+      import j,{k as l}from"j";export*from"m";text='it was changed from "false"';
+      throw new Error("Please add 'import "k"' to the top.");`;
+    assert.deepEqual(importedPackages(built), ["ws", "b", "koa", "c", "@d/e", "f", "late", "g", "j", "m"]);
   });
 
   test("depends on the packages that the program imports, and on nothing else", async () => {

@@ -28,6 +28,7 @@ const exceptions: Readonly<Record<string, string>> = {
   "core/isolation/output.ts": "streams of a worker, which it writes to in larger pieces",
   "modules/mod_node/api/candidates.ts": "recognizes streams of other packages by their members",
   "modules/mod_node/network/kad/record_store.ts": "extends a class of the library, which declares it for that",
+  "modules/mod_packages/registry/libraries.ts": "reads the fields of a manifest as pacote documents them",
 };
 
 /**

@@ -14,11 +14,12 @@ const actions = {
 /** @param {{ plan: any }} props */
 export function Plan({ plan }) {
   if (plan.isEmpty) return html`<p>Nothing differs from the current configuration.</p>`;
-  const { options, permissions, hosts, modules, ports, certificates, waiting } = plan;
+  const { options, permissions, installed, hosts, modules, ports, certificates, waiting } = plan;
   const shown = (/** @type {string | undefined} */ value) =>
     value === undefined ? "not set" : html`<code>${value}</code>`;
   const at = (/** @type {string} */ host) => (host === "*" ? "" : ` on ${host}`);
   return html`<ul class="plain plan">
+    ${installed.map((/** @type {any} */ { module, from, to }) => html`<li>${module} ${from === undefined ? html`<code>${to}</code> is installed` : to === undefined ? html`<code>${from}</code> is removed` : html`<code>${from}</code> → <code>${to}</code>`}</li>`)}
     ${options.map((/** @type {any} */ each) => html`<li><code>${each.name}</code>${at(each.host)}: ${shown(each.from)} → ${shown(each.to)} ${each.applies === "start" && html`<${Badge} tone="warn">at the next start<//>`}</li>`)}
     ${permissions.map(
       (/** @type {any} */ { module, added, removed }) =>
