@@ -65,7 +65,7 @@ export class SandboxProcess extends ModuleRunner {
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
   #isHandling = false;
-  /** While the sandbox has used its share, its messages wait, and so does the code that sends more. */
+  /** Messages wait while the sandbox has used its share, and so does the code that sends more. */
   readonly #time = new TimeShare();
 
   constructor(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights) {

@@ -69,6 +69,6 @@ export class SandboxOutput {
   #write(level: LogLevel, line: string): void {
     if (heapUsedUp.test(line)) this.lastWords = "out of memory: its heap reached isolated_heap";
     if (notStarted.test(line)) this.lastWords = printable(line.slice(0, MAX_WORDS));
-    if (this.#lines.take()) this.#log(level, "%s", line.trimEnd());
+    if (this.#lines.take(line.length)) this.#log(level, "%s", line.trimEnd());
   }
 }

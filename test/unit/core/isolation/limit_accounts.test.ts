@@ -57,14 +57,31 @@ describe("the lines of a module", () => {
       warn: (...values: unknown[]) => void warned.push(values.join(" ")),
     } as never);
     const now = performance.now();
-    const taken = Array.from({ length: 1000 }, () => lines.take(now)).filter(Boolean);
+    const taken = Array.from({ length: 1000 }, () => lines.take(80, now)).filter(Boolean);
     assert.equal(taken.length, 100);
     assert.equal(warned.length, 1);
     lines.report(now + 6000);
     assert.match(warned[1] ?? "", /Left out lines .*900/);
     lines.report(now + 60_000);
     assert.equal(warned.length, 2);
-    assert.equal(lines.take(now + 60_000), true);
+    assert.equal(lines.take(80, now + 60_000), true);
+  });
+});
+
+describe("the long lines of a module", () => {
+  const taken = (perSecond: number, characters: number) => {
+    const lines = new LineAllowance(perSecond, { warn: () => undefined } as never);
+    const now = performance.now();
+    return Array.from({ length: 1000 }, () => lines.take(characters, now)).filter(Boolean).length;
+  };
+
+  test("count as several", () => {
+    assert.equal(taken(100, 1024), 1000);
+    assert.equal(taken(100, 64 * 1024), 15);
+  });
+
+  test("are not all left out when one of them counts for more than a module may log at once", () => {
+    assert.equal(taken(1, 64 * 1024), 1);
   });
 });
 
