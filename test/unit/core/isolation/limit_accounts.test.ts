@@ -1,6 +1,7 @@
 /** Tests how the host counts requests, connections, lines and incidents of a module. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { GroupTime } from "#core/isolation/limits/group_time.ts";
 import { LineAllowance } from "#core/isolation/limits/line_allowance.ts";
 import { RequestAccount } from "#core/isolation/limits/request_account.ts";
 import { subrequestLimit } from "#core/isolation/limits/subrequests.ts";
@@ -47,6 +48,32 @@ describe("the requests of a module", () => {
     for (const id of ["a", "b", undefined, "forged", 7]) assert.throws(() => admit(id), refused);
     use?.responded();
     assert.throws(() => admit("a"), refused, "it counts for nobody from now on");
+  });
+});
+
+describe("the processor time of a group of processes", () => {
+  const times = (pid: number, cpu: number, childCpu = 0) => ({ pid, cpu, childCpu });
+
+  test("is that of each process, also when others have ended", () => {
+    const time = new GroupTime();
+    assert.equal(time.add([times(1, 2), times(2, 3)]), 5);
+    assert.equal(time.add([times(1, 2.5), times(3, 1)]), 1.5);
+    assert.equal(time.add([times(1, 2.5), times(4, 1)]), 1);
+  });
+
+  test("contains that of children once, whether they were seen or not", () => {
+    const time = new GroupTime();
+    time.add([times(1, 0), times(2, 3)]);
+    assert.equal(time.add([times(1, 0, 4)]), 1, "the seen child went on for a second");
+    assert.equal(time.add([times(1, 0, 6)]), 2, "another child was never seen");
+  });
+
+  test("contains that of a child once that ends after its parent was read", () => {
+    const time = new GroupTime();
+    time.add([times(1, 0), times(2, 3)]);
+    assert.equal(time.add([times(1, 0)]), 0);
+    assert.equal(time.add([times(1, 0, 3)]), 0);
+    assert.equal(time.add([times(1, 0, 5)]), 2);
   });
 });
 
