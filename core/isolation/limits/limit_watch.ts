@@ -128,7 +128,12 @@ export class LimitWatch {
     const begun = performance.now();
     const { disk } = this.#limits;
     const most = Math.max(disk, this.#firstDisk ?? 0);
-    const named = await diskUse(this.#process.folders, this.#firstDisk === undefined ? Number.POSITIVE_INFINITY : most);
+    const enough = this.#firstDisk === undefined ? Number.POSITIVE_INFINITY : most;
+    const named = await diskUse(this.#process.folders, enough).catch(() => undefined);
+    if (named === undefined) {
+      if (!this.#isOver) this.#events.exceeded("its folders are too deep to be measured for limits.disk");
+      return;
+    }
     const pid = this.#process.pid();
     const bytes = named + (pid === undefined ? 0 : await unnamedUse(pid));
     if (this.#isOver) return;
