@@ -57,13 +57,16 @@ function ignoreUnlessTooDeep(error: unknown): undefined {
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code;
 
-/** Returns the bytes of files that a process has open and that have no name any longer. */
-export async function unnamedUse(pid: number): Promise<number> {
-  const folder = `/proc/${pid}/fd`;
-  let bytes = 0;
-  for (const name of await readdir(folder).catch(() => [])) {
-    const found = await stat(join(folder, name)).catch(() => undefined);
-    if (found?.isFile() === true && found.nlink === 0) bytes += found.blocks * BLOCK;
+/** Returns the bytes of files that processes have open and that have no name any longer. */
+export async function unnamedUse(pids: readonly number[]): Promise<number> {
+  const sizes = new Map<string, number>();
+  for (const pid of pids) {
+    const folder = `/proc/${pid}/fd`;
+    for (const name of await readdir(folder).catch(() => [])) {
+      const found = await stat(join(folder, name)).catch(() => undefined);
+      // Several of the processes may have the same file.
+      if (found?.isFile() === true && found.nlink === 0) sizes.set(`${found.dev} ${found.ino}`, found.blocks * BLOCK);
+    }
   }
-  return bytes;
+  return sizes.values().reduce((sum, bytes) => sum + bytes, 0);
 }

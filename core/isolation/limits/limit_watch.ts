@@ -124,6 +124,14 @@ export class LimitWatch {
     return spent;
   }
 
+  /** Returns the ids of the process and of the programs that it runs. */
+  async #processes(): Promise<readonly number[]> {
+    const pid = this.#process.pid();
+    const own = pid === undefined ? undefined : useOf(pid);
+    if (pid === undefined || own === undefined) return [];
+    return [pid, ...(this.#process.runs ? await othersOfGroup(own.group, pid) : [])];
+  }
+
   async #lookAtDisk(): Promise<void> {
     const begun = performance.now();
     const { disk } = this.#limits;
@@ -134,8 +142,7 @@ export class LimitWatch {
       if (!this.#isOver) this.#events.exceeded("its folders are too deep to be measured for limits.disk");
       return;
     }
-    const pid = this.#process.pid();
-    const bytes = named + (pid === undefined ? 0 : await unnamedUse(pid));
+    const bytes = named + (await unnamedUse(await this.#processes()));
     if (this.#isOver) return;
     this.#firstDisk ??= bytes;
     const text = `it has ${sizeText(bytes)} on disk, and limits.disk allows ${sizeText(disk)}`;

@@ -15,7 +15,7 @@ const skip = runModes.find(({ mode }) => mode === "sandboxed")?.skip ?? false;
 
 const greedy = `
 import { spawn } from "node:child_process";
-import { mkdirSync, openSync, renameSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
 export const depends = ["http"];
@@ -48,6 +48,16 @@ export default (module) => module.provides("http", { route: {
     renameSync(at("hidden"), last("one") + "/hidden");
     renameSync(at("one"), last("other") + "/one");
     return "hidden";
+  },
+  "GET /given": () => {
+    for (let count = 0; count < 2; count += 1) {
+      const fd = openSync(join(tmpdir(), "given"), "w");
+      writeSync(fd, Buffer.alloc(6 << 20, 1));
+      spawn("/usr/bin/sleep", ["60"], { stdio: ["ignore", fd, "ignore"] });
+      rmSync(join(tmpdir(), "given"));
+      closeSync(fd);
+    }
+    return "given";
   },
   "GET /data": async () => { for (let n = 0; ; n += 1) { writeFileSync(join(module.data_path(), "d" + n), "x".repeat(100_000)); await new Promise((resolve) => setTimeout(resolve, 5)); } },
   "GET /file": () => { const fd = openSync(join(tmpdir(), "one"), "w"); for (let n = 0; ; n += 1) try { writeSync(fd, Buffer.alloc(1 << 20)); } catch (error) { return n + " " + error.code; } },
@@ -144,6 +154,12 @@ const excesses: Readonly<Record<string, Excess>> = {
     path: "/deep",
     limits: { disk: "64MiB" },
     reason: /its folders are too deep to be measured for limits\.disk/,
+  },
+  "leaves deleted files open in a program": {
+    path: "/given",
+    limits: { disk: "8MiB" },
+    grant: { run: ["/usr/bin/sleep"] },
+    reason: /it has [\d.]+ MiB on disk, and limits\.disk allows 8 MiB/,
   },
   "starts many programs": {
     path: "/fork",
