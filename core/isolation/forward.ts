@@ -148,14 +148,17 @@ export class Forwarder {
     try {
       received = await outgoing.response;
     } catch (error) {
+      use.end();
       await this.#unanswered(exchange, error);
       return true;
-    } finally {
-      // A websocket is no request any longer.
-      use.end();
     }
     const { incoming, tunnel } = received;
-    if (tunnel === undefined) return respond(exchange, { ...headOf(incoming), body: incoming });
+    if (tunnel === undefined) {
+      use.responded();
+      return respond(exchange, { ...headOf(incoming), body: incoming });
+    }
+    // A websocket is no request any longer.
+    use.end();
     if (exchange.gone) tunnel.socket.destroy();
     else joinTunnels(exchange.tunnel(), tunnel, incoming.rawHeaders);
     return true;

@@ -175,8 +175,8 @@ export class ModuleCalls {
 
   #log(lines: unknown): void {
     const { runner, module } = this.#instance;
-    for (const { level, text, fields } of readLines(lines, "its log"))
-      if (runner.lines?.take() !== false) module.log(level, fields, "%s", text);
+    for (const { level, text, fields, characters } of readLines(lines, "its log"))
+      if (runner.lines?.take(characters) !== false) module.log(level, fields, "%s", text);
   }
 
   #fault(step: unknown, error: SerializedError): void {

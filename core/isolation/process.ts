@@ -22,6 +22,7 @@ import { layerStates } from "./layer_states.ts";
 import { type LimitedProcess, LimitWatch } from "./limits/limit_watch.ts";
 import type { LineAllowance } from "./limits/line_allowance.ts";
 import { subrequestLimit } from "./limits/subrequests.ts";
+import { TimeShare } from "./limits/time_share.ts";
 import type { SandboxStart, SourceFile } from "./messages.ts";
 import { Broker } from "./network/broker.ts";
 import { SandboxServers } from "./network/sandbox_servers.ts";
@@ -39,13 +40,6 @@ const MAX_UNREAD = 64 * 2 ** 20;
 
 /** Milliseconds for which messages are handled before other work of the host gets its turn. */
 const SLICE_MS = 2;
-
-/**
- * The time that the host spends on messages of one sandbox: at most a quarter of all time, and a
- * second in advance. Beyond that the messages wait, and so does the code that sends more.
- */
-const SHARE = 0.25;
-const MAX_CREDIT_MS = 1000;
 
 /**
  * Milliseconds to wait for the last messages and output of a process that has ended. Its children
@@ -71,8 +65,8 @@ export class SandboxProcess extends ModuleRunner {
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
   #isHandling = false;
-  #credit = MAX_CREDIT_MS;
-  #creditAt = performance.now();
+  /** Messages wait while the sandbox has used its share, and so does the code that sends more. */
+  readonly #time = new TimeShare();
 
   constructor(source: SourceFile, deps: IsolationDeps, isolated: IsolatedRights) {
     const { loadTimeout, log } = deps.context;
@@ -113,7 +107,7 @@ export class SandboxProcess extends ModuleRunner {
     );
     const { child, socket } = this.#sandboxed;
     this.#socket = socket;
-    this.output = new SandboxOutput(log.of(source.name, "*"), this.lines as LineAllowance);
+    this.output = new SandboxOutput(log.of(source.name, "*"), this.lines as LineAllowance, this.#time);
     this.output.follow(child.stdout as Readable, "info");
     this.output.follow(child.stderr as Readable, "warn");
     const endpoint: MessageEndpoint = {
@@ -256,11 +250,9 @@ export class SandboxProcess extends ModuleRunner {
 
   /** Gives others their turn, and waits until the sandbox may use more of the host's time. */
   async #pay(took: number): Promise<void> {
-    const now = performance.now();
-    this.#credit = Math.min(MAX_CREDIT_MS, this.#credit + (now - this.#creditAt) * SHARE) - took;
-    this.#creditAt = now;
-    if (this.#credit >= 0) await nextTurn();
-    else await sleep(-this.#credit / SHARE, undefined, { ref: false });
+    const pause = this.#time.spend(took);
+    if (pause === 0) await nextTurn();
+    else await sleep(pause, undefined, { ref: false });
   }
 
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<string> {

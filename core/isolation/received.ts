@@ -223,12 +223,20 @@ export interface ReceivedLine {
   readonly level: LogLevel;
   readonly text: string;
   readonly fields: LogFields;
+  /** The length of the text and of the JSON of the fields. */
+  readonly characters: number;
 }
 
 const line: Reader<ReceivedLine> = (value, at) => {
   const [level, message, fields] = list(anything, 3)(value, at);
   if (typeof message !== "string") refuse(at, "a line with a text");
-  return { level: levels(level, `${at}.level`), text: clipped(message), fields: fieldsIn(fields, `${at}.fields`) };
+  const shown = clipped(message);
+  return {
+    level: levels(level, `${at}.level`),
+    text: shown,
+    fields: fieldsIn(fields, `${at}.fields`),
+    characters: shown.length + (typeof fields === "string" ? fields.length : 0),
+  };
 };
 
 function fieldsIn(json: unknown, at: string): LogFields {

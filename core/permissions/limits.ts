@@ -75,7 +75,7 @@ export const limitFields = {
     max: 100_000,
     unit: "lines per second",
     describe:
-      "Lines that it may log or print in a second, and ten times as many at once. Further ones are counted and left out.",
+      "Lines that it may log or print in a second, and ten times as many at once. A line counts once for each 1,024 characters. Further ones are counted and left out.",
   },
   message_size: {
     type: "size",

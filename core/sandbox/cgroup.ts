@@ -14,6 +14,7 @@ import {
   accessSync,
   closeSync,
   constants,
+  existsSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -99,14 +100,21 @@ export class ServerCgroup {
     if (this.#folder === "") return undefined;
     try {
       this.#divide();
-      this.#count += 1;
-      const name = `sandbox-${this.#system.pid}-${this.#count}`;
-      const made = new SandboxCgroup(this.#system, join(this.#folder, name), limits);
+      const made = new SandboxCgroup(this.#system, this.#unusedFolder(), limits);
       this.missing = undefined;
       return made;
     } catch (error) {
       this.missing = `The cgroup ${this.#folder} cannot be divided: ${reasonOf(error)}.`;
       return undefined;
+    }
+  }
+
+  /** Returns a folder that a killed process with the same id has not left behind. */
+  #unusedFolder(): string {
+    for (;;) {
+      this.#count += 1;
+      const folder = join(this.#folder, `sandbox-${this.#system.pid}-${this.#count}`);
+      if (!existsSync(folder)) return folder;
     }
   }
 
@@ -158,16 +166,19 @@ export class ServerCgroup {
       }
     }
     this.#isDivided = true;
-    this.#removeLeft(processesOf(leaf));
+    this.#removeLeft(leaf);
   }
 
   #write(file: string, text: string): void {
     this.#system.write(join(this.#folder, file), text);
   }
 
-  /** Removes the cgroups of server processes that were killed. `servers`: those that run. */
-  #removeLeft(servers: readonly number[]): void {
-    for (const name of readdirSync(this.#folder)) {
+  /** Removes the cgroups of server processes that were killed. `leaf`: where those are that run. */
+  #removeLeft(leaf: string): void {
+    const names = readdirSync(this.#folder);
+    // They are read after the names: another process enters the leaf before it makes a cgroup.
+    const servers = processesOf(leaf);
+    for (const name of names) {
       const [, pid] = /^sandbox-(\d+)-\d+$/.exec(name) ?? [];
       if (pid === undefined || Number(pid) === this.#system.pid || servers.includes(Number(pid))) continue;
       void removeCgroup(this.#system, join(this.#folder, name));

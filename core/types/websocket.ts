@@ -20,7 +20,8 @@ export interface WebSocketEvent extends HttpEvent {
   /**
    * Returns the raw connection, for code that forwards the bytes of both sides: the caller writes
    * the 101, and `head` is what the client has sent already. The request lasts until the socket
-   * closes; its `signal` and `leaving` work as usual, and the host does not ping the client.
+   * closes; its `signal` and `leaving` work as usual, and the host does not ping the client. It
+   * disconnects a client that leaves bytes unread for `http_progress_timeout`.
    * @throws {ModhostError} as `accept`
    */
   tunnel(): WebSocketTunnel;

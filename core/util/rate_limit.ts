@@ -27,15 +27,19 @@ export class Bucket {
     this.#at = now;
   }
 
-  /** Returns 0 if the request is allowed; otherwise the seconds after which one is. */
-  take(now: number): number {
+  /**
+   * Returns 0 if the request is allowed; otherwise the seconds after which it is. `cost`: how many
+   * requests it counts for, and at most as many as the burst.
+   */
+  take(now: number, cost = 1): number {
     // A clock that was set back changes nothing.
     const { perSecond, burst } = this.#rate;
     const passed = Math.max(0, now - this.#at) / 1000;
     this.#left = Math.min(burst, this.#left + passed * perSecond);
     this.#at = now;
-    if (this.#left < 1) return Math.max(1, Math.ceil((1 - this.#left) / perSecond));
-    this.#left -= 1;
+    const needed = Math.min(cost, burst);
+    if (this.#left < needed) return Math.max(1, Math.ceil((needed - this.#left) / perSecond));
+    this.#left -= needed;
     return 0;
   }
 }

@@ -8,6 +8,7 @@ import { wireFields } from "../../util/header_fields.ts";
 import { type Handover, readHandshake } from "../connection/upgrade.ts";
 import { Exchange } from "../lifecycle/exchange.ts";
 import { isThenable } from "../message/handler_result.ts";
+import { bytesTaken } from "../patches/node/bytes_taken.ts";
 import { mayConnect } from "../policy/origins.ts";
 import type { Mount, Route } from "../routing/route.ts";
 import type { Resolution } from "../routing/routes.ts";
@@ -111,19 +112,32 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
 
   tunnel(): WebSocketTunnel {
     this.#assertOpen();
-    const { response } = this;
+    const { response, service } = this;
     const taken = this.#handover.take();
+    const { socket } = taken;
     this.#handover.detach();
     response.sink = undefined;
     response.reclaim();
     response.responded = true;
     response.status_code = 101;
-    this.#tunnel = taken.socket;
-    this.#before = { read: taken.socket.bytesRead, written: taken.socket.bytesWritten };
+    this.#tunnel = socket;
+    this.#before = { read: socket.bytesRead, written: socket.bytesWritten };
     this.settled?.();
     this.announce(101, true);
-    bindListeners(taken.socket);
-    taken.socket.on("error", () => undefined).once("close", () => this.over());
+    bindListeners(socket);
+    // Nothing is read from the other side while the client does not read, not even that it has
+    // ended: only the client can end such a connection otherwise.
+    const watched = service.watch.add({
+      moved: () => bytesTaken(socket) ?? socket.bytesWritten,
+      waiting: () => socket.writableLength > 0,
+      expired: () => socket.destroy(),
+    });
+    socket
+      .on("error", () => undefined)
+      .once("close", () => {
+        service.watch.delete(watched);
+        this.over();
+      });
     return taken;
   }
 

@@ -12,7 +12,6 @@ const MAX_PAUSE_MS = 1000;
 export class CpuBudget {
   readonly #cores: number;
   #left: number;
-  #total: number | undefined;
   #at = performance.now();
   #paused: number | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -33,21 +32,16 @@ export class CpuBudget {
   }
 
   /**
-   * Counts the seconds of processor time that the group has used since it began, and pauses it if
-   * that is too much. Returns the seconds since the last call.
+   * Counts seconds of processor time that the group has used, and pauses it if that is too much.
    */
-  spend(total: number, group: number): number {
+  spend(spent: number, group: number): void {
     const now = performance.now();
-    // Processes of the group that have ended are missing from the total.
-    const spent = Math.max(0, total - (this.#total ?? 0));
-    this.#total = total;
     const most = this.#cores * SAVED_SECONDS;
     // A debt is bounded as well, so that no pause is longer than that.
     const left = this.#left + ((now - this.#at) / 1000) * this.#cores - spent;
     this.#left = Math.max(-most, Math.min(most, left));
     this.#at = now;
     if (this.#left < 0) this.#pause(group);
-    return spent;
   }
 
   /** Lets the group go on, for good. */

@@ -6,6 +6,7 @@ import type { ModuleLimits } from "../../permissions/index.ts";
 import { sizeText } from "../../util/size.ts";
 import { CpuBudget } from "./cpu_budget.ts";
 import { diskUse, unnamedUse } from "./disk_usage.ts";
+import { GroupTime } from "./group_time.ts";
 import { othersOfGroup, type ProcessUse, useOf } from "./process_usage.ts";
 import type { RequestAccount } from "./request_account.ts";
 
@@ -50,6 +51,7 @@ export class LimitWatch {
   readonly #process: LimitedProcess;
   readonly #events: LimitEvents;
   readonly #cpu: CpuBudget;
+  readonly #time = new GroupTime();
   /** Bytes on disk at the first look: a process that begins above the limit may not add to it. */
   #firstDisk: number | undefined;
   #timers: (NodeJS.Timeout | undefined)[] = [];
@@ -85,8 +87,8 @@ export class LimitWatch {
     if (this.#isOver) return;
     const uses = [own, ...others.flatMap((other) => useOf(other) ?? [])];
     this.#checkProcesses(others.length);
-    this.#checkMemory(sum(uses, "memory"));
-    const spent = this.#checkCpu(sum(uses, "cpu"), own.group);
+    this.#checkMemory(uses.reduce((total, use) => total + use.memory, 0));
+    const spent = this.#checkCpu(uses, own.group);
     const isActive = spent > 0 || this.#process.runs;
     const pause = this.#cpu.isTight ? TIGHT_LOOK_MS : isActive ? LOOK_MS : IDLE_LOOK_MS;
     this.#plan(0, pause, () => this.#look());
@@ -106,9 +108,10 @@ export class LimitWatch {
   }
 
   /** Returns the seconds of processor time since the last look. */
-  #checkCpu(total: number, group: number): number {
+  #checkCpu(uses: readonly ProcessUse[], group: number): number {
     const { cpu, request_cpu } = this.#limits;
-    const spent = this.#cpu.spend(total, group);
+    const spent = this.#time.add(uses);
+    this.#cpu.spend(spent, group);
     if (this.#cpu.isExhausted) {
       const cores = cpu === 1 ? "1 core" : `${cpu} cores`;
       this.#events.noticed(`is slowed down: it uses more of the processor than limits.cpu allows (${cores})`);
@@ -121,13 +124,25 @@ export class LimitWatch {
     return spent;
   }
 
+  /** Returns the ids of the process and of the programs that it runs. */
+  async #processes(): Promise<readonly number[]> {
+    const pid = this.#process.pid();
+    const own = pid === undefined ? undefined : useOf(pid);
+    if (pid === undefined || own === undefined) return [];
+    return [pid, ...(this.#process.runs ? await othersOfGroup(own.group, pid) : [])];
+  }
+
   async #lookAtDisk(): Promise<void> {
     const begun = performance.now();
     const { disk } = this.#limits;
     const most = Math.max(disk, this.#firstDisk ?? 0);
-    const named = await diskUse(this.#process.folders, this.#firstDisk === undefined ? Number.POSITIVE_INFINITY : most);
-    const pid = this.#process.pid();
-    const bytes = named + (pid === undefined ? 0 : await unnamedUse(pid));
+    const enough = this.#firstDisk === undefined ? Number.POSITIVE_INFINITY : most;
+    const named = await diskUse(this.#process.folders, enough).catch(() => undefined);
+    if (named === undefined) {
+      if (!this.#isOver) this.#events.exceeded("its folders are too deep to be measured for limits.disk");
+      return;
+    }
+    const bytes = named + (await unnamedUse(await this.#processes()));
     if (this.#isOver) return;
     this.#firstDisk ??= bytes;
     const text = `it has ${sizeText(bytes)} on disk, and limits.disk allows ${sizeText(disk)}`;
@@ -138,6 +153,3 @@ export class LimitWatch {
     this.#plan(1, Math.max(DISK_MS, DISK_PAUSES * took), () => this.#lookAtDisk());
   }
 }
-
-const sum = (uses: readonly ProcessUse[], field: "memory" | "cpu"): number =>
-  uses.reduce((total, use) => total + use[field], 0);

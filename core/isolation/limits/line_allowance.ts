@@ -5,6 +5,9 @@ import { Bucket } from "../../util/rate_limit.ts";
 /** Seconds whose lines a module may log at once. */
 const BURST_SECONDS = 10;
 
+/** Characters for which a line counts once: a long one counts as several. */
+const LINE_CHARACTERS = 1024;
+
 /** Milliseconds between two log lines about lines that were left out. */
 const REPORT_MS = 5000;
 
@@ -21,9 +24,12 @@ export class LineAllowance {
     this.#lines = new Bucket({ perSecond, burst: perSecond * BURST_SECONDS }, performance.now());
   }
 
-  /** Whether one more line may be written. The first one that may not is reported. */
-  take(now = performance.now()): boolean {
-    if (this.#lines.take(now) === 0) {
+  /**
+   * Whether one more line of this many characters may be written. The first one that may not is
+   * reported.
+   */
+  take(characters: number, now = performance.now()): boolean {
+    if (this.#lines.take(now, Math.max(1, characters / LINE_CHARACTERS)) === 0) {
       this.report(now);
       return true;
     }

@@ -12,10 +12,13 @@ const TICKS_PER_SECOND = 100;
 const READ_AT_ONCE = 32;
 
 export interface ProcessUse {
+  readonly pid: number;
   /** Bytes that belong to it alone, in memory or swapped out. Mapped files do not count. */
   readonly memory: number;
-  /** Seconds of processor time, of its ended children as well. */
+  /** Seconds of processor time. */
   readonly cpu: number;
+  /** Seconds that its ended children have used, and their ended children. */
+  readonly childCpu: number;
   /** The process group. */
   readonly group: number;
 }
@@ -23,13 +26,13 @@ export interface ProcessUse {
 /** Returns what a process uses; undefined if it has ended. */
 export function useOf(pid: number): ProcessUse | undefined {
   try {
-    const { group, cpu } = statOf(pid);
+    const times = statOf(pid);
     const status = readFileSync(`/proc/${pid}/status`, "latin1");
     const kilobytes = ["RssAnon", "RssShmem", "VmSwap"].map((field) => {
       const at = status.indexOf(`\n${field}:`);
       return at < 0 ? 0 : Number.parseInt(status.slice(at + field.length + 2), 10);
     });
-    return { group, cpu, memory: 1024 * kilobytes.reduce((sum, each) => sum + each, 0) };
+    return { pid, ...times, memory: 1024 * kilobytes.reduce((sum, each) => sum + each, 0) };
   } catch {
     return undefined;
   }
@@ -53,11 +56,11 @@ export async function othersOfGroup(group: number, pid: number): Promise<readonl
 }
 
 /** @throws if the process has ended */
-function statOf(pid: number): { readonly group: number; readonly cpu: number } {
+function statOf(pid: number): Pick<ProcessUse, "group" | "cpu" | "childCpu"> {
   const text = readFileSync(`/proc/${pid}/stat`, "latin1");
   // The name before the parenthesis may contain spaces and parentheses.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   // Fields 14 to 17 of proc(5): user and system time, and those of children that have ended.
-  const ticks = fields.slice(11, 15).reduce((sum, each) => sum + Number(each), 0);
-  return { group: Number(fields[2]), cpu: ticks / TICKS_PER_SECOND };
+  const seconds = (at: number) => (Number(fields[at]) + Number(fields[at + 1])) / TICKS_PER_SECOND;
+  return { group: Number(fields[2]), cpu: seconds(11), childCpu: seconds(13) };
 }

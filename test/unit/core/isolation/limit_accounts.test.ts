@@ -1,6 +1,7 @@
 /** Tests how the host counts requests, connections, lines and incidents of a module. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { GroupTime } from "#core/isolation/limits/group_time.ts";
 import { LineAllowance } from "#core/isolation/limits/line_allowance.ts";
 import { RequestAccount } from "#core/isolation/limits/request_account.ts";
 import { subrequestLimit } from "#core/isolation/limits/subrequests.ts";
@@ -50,6 +51,32 @@ describe("the requests of a module", () => {
   });
 });
 
+describe("the processor time of a group of processes", () => {
+  const times = (pid: number, cpu: number, childCpu = 0) => ({ pid, cpu, childCpu });
+
+  test("is that of each process, also when others have ended", () => {
+    const time = new GroupTime();
+    assert.equal(time.add([times(1, 2), times(2, 3)]), 5);
+    assert.equal(time.add([times(1, 2.5), times(3, 1)]), 1.5);
+    assert.equal(time.add([times(1, 2.5), times(4, 1)]), 1);
+  });
+
+  test("contains that of children once, whether they were seen or not", () => {
+    const time = new GroupTime();
+    time.add([times(1, 0), times(2, 3)]);
+    assert.equal(time.add([times(1, 0, 4)]), 1, "the seen child went on for a second");
+    assert.equal(time.add([times(1, 0, 6)]), 2, "another child was never seen");
+  });
+
+  test("contains that of a child once that ends after its parent was read", () => {
+    const time = new GroupTime();
+    time.add([times(1, 0), times(2, 3)]);
+    assert.equal(time.add([times(1, 0)]), 0);
+    assert.equal(time.add([times(1, 0, 3)]), 0);
+    assert.equal(time.add([times(1, 0, 5)]), 2);
+  });
+});
+
 describe("the lines of a module", () => {
   test("are left out beyond the limit, which is reported once, and then counted", () => {
     const warned: string[] = [];
@@ -57,14 +84,31 @@ describe("the lines of a module", () => {
       warn: (...values: unknown[]) => void warned.push(values.join(" ")),
     } as never);
     const now = performance.now();
-    const taken = Array.from({ length: 1000 }, () => lines.take(now)).filter(Boolean);
+    const taken = Array.from({ length: 1000 }, () => lines.take(80, now)).filter(Boolean);
     assert.equal(taken.length, 100);
     assert.equal(warned.length, 1);
     lines.report(now + 6000);
     assert.match(warned[1] ?? "", /Left out lines .*900/);
     lines.report(now + 60_000);
     assert.equal(warned.length, 2);
-    assert.equal(lines.take(now + 60_000), true);
+    assert.equal(lines.take(80, now + 60_000), true);
+  });
+});
+
+describe("the long lines of a module", () => {
+  const taken = (perSecond: number, characters: number) => {
+    const lines = new LineAllowance(perSecond, { warn: () => undefined } as never);
+    const now = performance.now();
+    return Array.from({ length: 1000 }, () => lines.take(characters, now)).filter(Boolean).length;
+  };
+
+  test("count as several", () => {
+    assert.equal(taken(100, 1024), 1000);
+    assert.equal(taken(100, 64 * 1024), 15);
+  });
+
+  test("are not all left out when one of them counts for more than a module may log at once", () => {
+    assert.equal(taken(1, 64 * 1024), 1);
   });
 });
 

@@ -15,7 +15,7 @@ const skip = runModes.find(({ mode }) => mode === "sandboxed")?.skip ?? false;
 
 const greedy = `
 import { spawn } from "node:child_process";
-import { openSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
 export const depends = ["http"];
@@ -40,6 +40,26 @@ export default (module) => module.provides("http", { route: {
   // Between 80 % and all of 320 MiB, with the 25 MiB of a built sandbox or the 50 of one from sources.
   "GET /near": () => { kept.push(Buffer.alloc(250 << 20, 1)); return "kept"; },
   "GET /files": async () => { for (let n = 0; ; n += 1) { writeFileSync(join(tmpdir(), "f" + n), "x".repeat(100_000)); await new Promise((resolve) => setTimeout(resolve, 5)); } },
+  "GET /deep": () => {
+    const at = (name) => join(tmpdir(), name);
+    const last = (name) => at(name) + ("/" + "d".repeat(199)).repeat(18);
+    for (const name of ["one", "other"]) mkdirSync(last(name), { recursive: true });
+    mkdirSync(at("hidden"));
+    writeFileSync(at("hidden/file"), Buffer.alloc(3 << 20, 1));
+    renameSync(at("hidden"), last("one") + "/hidden");
+    renameSync(at("one"), last("other") + "/one");
+    return "hidden";
+  },
+  "GET /given": () => {
+    for (let count = 0; count < 2; count += 1) {
+      const fd = openSync(join(tmpdir(), "given"), "w");
+      writeSync(fd, Buffer.alloc(6 << 20, 1));
+      spawn("/usr/bin/sleep", ["60"], { stdio: ["ignore", fd, "ignore"] });
+      rmSync(join(tmpdir(), "given"));
+      closeSync(fd);
+    }
+    return "given";
+  },
   "GET /data": async () => { for (let n = 0; ; n += 1) { writeFileSync(join(module.data_path(), "d" + n), "x".repeat(100_000)); await new Promise((resolve) => setTimeout(resolve, 5)); } },
   "GET /file": () => { const fd = openSync(join(tmpdir(), "one"), "w"); for (let n = 0; ; n += 1) try { writeSync(fd, Buffer.alloc(1 << 20)); } catch (error) { return n + " " + error.code; } },
   "GET /fork": () => { for (let n = 0; n < 12; n += 1) spawn("/usr/bin/sleep", ["60"], { stdio: "ignore" }).on("error", () => 1); return "begun"; },
@@ -139,6 +159,17 @@ const excesses: Readonly<Record<string, Excess>> = {
     path: "/files",
     limits: { disk: "4MiB" },
     reason: /it has [\d.]+ MiB on disk, and limits\.disk allows 4 MiB/,
+  },
+  "hides files in folders beyond the longest path": {
+    path: "/deep",
+    limits: { disk: "64MiB" },
+    reason: /its folders are too deep to be measured for limits\.disk/,
+  },
+  "leaves deleted files open in a program": {
+    path: "/given",
+    limits: { disk: "8MiB" },
+    grant: { run: ["/usr/bin/sleep"] },
+    reason: /it has [\d.]+ MiB on disk, and limits\.disk allows 8 MiB/,
   },
   "starts many programs": {
     path: "/fork",

@@ -1,5 +1,7 @@
 /** How a server divides its cgroup, with a folder in place of the kernel's. */
 import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative } from "node:path";
@@ -180,6 +182,29 @@ test("the next start removes the cgroups of a killed server, and leaves those of
     false,
     "nobody is moved",
   );
+});
+
+test("the cgroup of a process that starts while others are removed is left alone", async (t) => {
+  const { system, service } = fakeKernel(t, "/app.service/modhost-server");
+  for (const name of ["modhost-server", "sandbox-50-1"]) system.make(join(service, name));
+  const list = join(service, "modhost-server/cgroup.procs");
+  rmSync(list);
+  spawnSync("mkfifo", [list]);
+  // A pipe in place of the list: the other process makes its cgroup while the list is read, which
+  // does not contain it yet.
+  const script = 'exec 3>"$0"; cp -r "$1/sandbox-50-1" "$1/sandbox-101-1"; echo 100 >&3';
+  const other = spawn("sh", ["-c", script, list, service]);
+  made(new ServerCgroup(system));
+  await once(other, "exit");
+  await eventually("the cgroup of a killed server is removed", () => !existsSync(join(service, "sandbox-50-1")));
+  assert.equal(existsSync(join(service, "sandbox-101-1")), true);
+});
+
+test("a cgroup that a killed process with the same id has left is not in the way", (t) => {
+  const { system, service } = fakeKernel(t, "/app.service/modhost-server");
+  for (const name of ["modhost-server", "sandbox-100-1"]) system.make(join(service, name));
+  made(new ServerCgroup(system));
+  assert.equal(existsSync(join(service, "sandbox-100-2")), true);
 });
 
 test("a process that has started before another one divided the cgroup uses the same", (t) => {
