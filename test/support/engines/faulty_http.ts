@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { Agent, request as ask, createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { resetSocket } from "#test/support/reset_socket.ts";
 
 /** A response of the proxy itself: the request does not reach the server. */
 export interface RefusedWith {
@@ -83,7 +84,7 @@ export class FaultyHttp implements AsyncDisposable {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const fault = this.choose(request.method ?? "", request.url ?? "");
     const { socket } = request;
-    if (fault === "reset") return void socket.resetAndDestroy();
+    if (fault === "reset") return void resetSocket(socket);
     if (fault === "swallowed") {
       this.swallowed += 1;
       socket.once("close", () => (this.swallowed -= 1));
@@ -95,7 +96,7 @@ export class FaultyHttp implements AsyncDisposable {
       if (typeof fault === "object") return refuse(response, request.method === "HEAD", fault);
       if (this.latency > 0) await sleep(this.latency);
       const { upstream, body } = await this.#forward(request, sent);
-      if (fault === "lost" || (fault === "truncated" && body.length === 0)) return void socket.resetAndDestroy();
+      if (fault === "lost" || (fault === "truncated" && body.length === 0)) return void resetSocket(socket);
       response.writeHead(upstream.statusCode ?? 500, upstream.rawHeaders);
       if (fault === undefined && this.rate !== undefined) return await this.#trickle(response, body);
       if (fault === undefined) return void response.end(body);

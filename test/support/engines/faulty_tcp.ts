@@ -5,6 +5,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { resetSocket } from "#test/support/reset_socket.ts";
 
 interface Pair {
   readonly client: Socket;
@@ -46,8 +47,8 @@ export class FaultyTcp implements AsyncDisposable {
   /** Resets all connections. */
   cut(): void {
     for (const { client, server } of this.#pairs) {
-      client.resetAndDestroy();
-      server.resetAndDestroy();
+      resetSocket(client);
+      resetSocket(server);
     }
   }
 
@@ -87,13 +88,13 @@ export class FaultyTcp implements AsyncDisposable {
   }
 
   #join(client: Socket): void {
-    if (this.#refuses) return void client.resetAndDestroy();
+    if (this.#refuses) return void resetSocket(client);
     const server = connect(this.#target, "127.0.0.1");
     const pair = { client, server };
     this.#pairs.add(pair);
     const reset = () => {
-      client.resetAndDestroy();
-      server.resetAndDestroy();
+      resetSocket(client);
+      resetSocket(server);
     };
     for (const socket of [client, server]) {
       socket.setNoDelay(true).on("error", reset);
@@ -117,8 +118,8 @@ export class FaultyTcp implements AsyncDisposable {
     const lose = this.#lose;
     if (lose === undefined || !lose.pattern.test(piece.toString("latin1"))) return false;
     this.#lose = undefined;
-    client.resetAndDestroy();
-    server.resetAndDestroy();
+    resetSocket(client);
+    resetSocket(server);
     lose.done();
     return true;
   }

@@ -101,7 +101,9 @@ function cutOff(socket: Socket): void {
 }
 
 /**
- * Resets the connection, unless this end is shut down already: Node.js cannot send a reset then.
+ * Resets the connection, unless this end is shut down already: Node.js cannot send a reset then. If
+ * it still shuts down, Node.js never closes the descriptor, and the process uses a whole processor
+ * instead of exiting.
  */
 export function resetSocket(socket: Socket): void {
   if (socket.writableEnded) socket.destroy();

@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import type { TlsOptions } from "node:tls";
 import { type Client, new_client, type RequestFailure, type RequestOptions } from "#core/net/http.ts";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
+import { resetSocket } from "#test/support/reset_socket.ts";
 import { barePeer, failure, httpsPeer, rawPeer } from "./peers.ts";
 
 const short = { timeout: 0.2, body_timeout: 0.2 };
@@ -176,14 +177,14 @@ const hostile: Hostile[] = [
   ),
   { title: "closes at once", code: "connection-closed", respond: (socket) => socket.end() },
   { title: "closes in the middle of its header", code: "connection-closed", respond: (s) => s.end("HTTP/1.1 200 O") },
-  { title: "resets at once", code: "connection-closed", respond: (socket) => socket.resetAndDestroy() },
+  { title: "resets at once", code: "connection-closed", respond: (socket) => resetSocket(socket) },
   ...["content-length: 10", "transfer-encoding: chunked", "connection: close"].map(
     (field): Hostile => ({
       title: `resets in the middle of a body with ${field}`,
       code: "connection-closed",
       respond: (socket) => {
         const start = field.startsWith("transfer") ? "a\r\nabc" : "abc";
-        socket.write(head(field) + start, () => setImmediate(() => socket.resetAndDestroy()));
+        socket.write(head(field) + start, () => setImmediate(() => resetSocket(socket)));
       },
     }),
   ),
@@ -264,7 +265,7 @@ describe("a server that", () => {
 
   test("breaks off a body that nobody reads does no harm", async () => {
     await using peer = await rawPeer((socket) => {
-      socket.write(`${head("content-length: 10")}abc`, () => setImmediate(() => socket.resetAndDestroy()));
+      socket.write(`${head("content-length: 10")}abc`, () => setImmediate(() => resetSocket(socket)));
     });
     const { code, body } = await client.request(peer.url, { response_type: "stream" });
     assert.equal(code, 200);

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
 import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
+import { resetSocket } from "#test/support/reset_socket.ts";
 
 test("connections that are reset at any moment fail their call, and nothing else", async (t) => {
   let connections = 0;
@@ -11,9 +12,9 @@ test("connections that are reset at any moment fail their call, and nothing else
   const server = createServer((socket) => {
     socket.on("error", () => {});
     connections += 1;
-    if (connections % 3 === 0) socket.resetAndDestroy();
-    else if (connections % 3 === 1) setImmediate(() => socket.resetAndDestroy());
-    else socket.once("data", () => socket.resetAndDestroy());
+    if (connections % 3 === 0) resetSocket(socket);
+    else if (connections % 3 === 1) setImmediate(() => resetSocket(socket));
+    else socket.once("data", () => resetSocket(socket));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
