@@ -39,7 +39,7 @@ const program = fileURLToPath(import.meta.resolve(new URL(`./process_entry.${ext
 const MAX_UNREAD = 64 * 2 ** 20;
 
 /** Milliseconds for which messages are handled before other work of the host gets its turn. */
-const SLICE_MS = 2;
+const SLICE_MS = 1;
 
 /**
  * Milliseconds to wait for the last messages and output of a process that has ended. Its children

@@ -13,7 +13,7 @@ import type { TimeShare } from "./limits/time_share.ts";
 const MAX_WORDS = 500;
 
 /** Milliseconds for which output is handled before other work of the host gets its turn. */
-const SLICE_MS = 2;
+const SLICE_MS = 1;
 
 /** Matches the last words of a process that has used up its heap. */
 const heapUsedUp = /^FATAL ERROR: .*JavaScript heap out of memory/;
