@@ -317,7 +317,10 @@ const sorted = (commits: readonly Commit[]) =>
 test("a restarted host delays nobody: its earlier sessions have ended", { skip }, async () => {
   const url = await newStore();
   const other = await hostOf(url);
-  const before = await openLog({ url, name: "test", peer: "started again" });
+  // A killed host does not look after its session. This one still runs, so its next look is far
+  // away.
+  const never = 3_600_000;
+  const before = await openLog({ url, name: "test", peer: "started again", pollMs: never, leaseMs: never });
   const locked = Promise.withResolvers<void>();
   const killed = before.log.withLock("gc", () => {
     locked.resolve();
