@@ -9,7 +9,7 @@ import { environmentPrefix } from "../util/own_variables.ts";
 import { withoutSecrets } from "../util/secret_text.ts";
 import { convert, convertInto, isObject, optionTypes, type Problem, SET, secretsIn, show } from "./convert.ts";
 import { readVariable, variableOf } from "./environment.ts";
-import type { InstalledModules } from "./modules_lock.ts";
+import { type InstalledModules, modulesLockIn } from "./modules_lock.ts";
 import {
   impossibleNames,
   isNear,
@@ -79,6 +79,8 @@ export class Config {
    * The modules in `modules.lock`: they are enabled, and the option `modules` begins with theirs.
    */
   readonly installed: InstalledModules;
+  /** The path of `modules.lock`; undefined for a configuration that does not read one. */
+  readonly lockFile: string | undefined;
   #server: Record<string, unknown>;
   #environment: ReadonlyMap<string, string>;
   #hosts = new Map<string, HostEntry>();
@@ -105,6 +107,7 @@ export class Config {
     this.directory = sources.directory;
     this.isEmpty = sources.isEmpty === true;
     this.installed = sources.installed ?? new Map();
+    this.lockFile = sources.installed && modulesLockIn(sources.directory);
     this.#server = { ...written, ...values };
     this.#given = new Set(Object.keys(values));
     this.#isDefault = sources.isDefault === true;

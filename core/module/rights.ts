@@ -100,6 +100,7 @@ function guardedPaths(config: Config): GuardedPath[] {
   const certificates = Object.values((config.value("certificates") ?? {}) as Record<string, { readonly key?: string }>);
   return [
     ...(config.file === undefined ? [] : copiesOf(config.file)).map((path) => ({ path, what: "the config file" })),
+    ...(config.lockFile === undefined ? [] : [{ path: config.lockFile, what: "the list of installed modules" }]),
     { path: join(data, "tokens.json"), what: "the token store" },
     {
       path: typeof socket === "string" ? resolve(config.directory, socket) : join(data, "admin.sock"),

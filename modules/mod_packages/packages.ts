@@ -104,7 +104,8 @@ export class Packages {
     const settings = this.settings(saveLock);
     const installed = await installModule(fetched, agreed, settings);
     this.#fetched.delete(keyOf(module, tree));
-    await pruneStore(settings);
+    // The module is installed, whatever happens here: the next installation prunes again.
+    await pruneStore(settings).catch(() => undefined);
     return installed;
   }
 

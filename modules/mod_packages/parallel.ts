@@ -1,4 +1,7 @@
-/** Runs work for each item, `most` at a time. After a failure no more items are begun. */
+/**
+ * Runs work for each item, for at most `most` of them at the same time. After one has failed, it
+ * starts no further ones.
+ */
 export async function eachInParallel<T, R>(
   items: readonly T[],
   most: number,

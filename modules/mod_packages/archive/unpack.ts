@@ -6,9 +6,9 @@ import { type Readable, Transform, type TransformCallback } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { extract } from "tar-stream";
+import { size_text } from "../../../core/net/http.ts";
 import { PackageError } from "../errors.ts";
 import type { ArchiveLimits } from "../settings.ts";
-import { sizeText } from "../text.ts";
 
 const FOLDER = 0o755;
 const PROGRAM = 0o755;
@@ -68,7 +68,7 @@ export class TreeBudget {
 
   #assertSize(bytes: number): void {
     const { bytes: most } = this.limits;
-    if (bytes > most) throw new PackageError("ARCHIVE_SIZE", { package: this.#module, most: sizeText(most) });
+    if (bytes > most) throw new PackageError("ARCHIVE_SIZE", { package: this.#module, most: size_text(most) });
   }
 
   /**

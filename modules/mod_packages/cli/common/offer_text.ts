@@ -10,7 +10,7 @@ export function offerText({ module, description, installed }: Offer): string {
     ["package", `${id} ${version}${license === "" ? "" : `, ${license}`}`],
     ["publisher", [publisher ?? "not known", ...(age === undefined ? [] : [`${age} ago`])].join(", ")],
     ["from", `${resolved}${repository === undefined ? "" : `, built from ${repository}`}`],
-    ["verified", verified.length === 0 ? "nothing but that it is unchanged since now" : verified.join(", ")],
+    ["verified", verified.length === 0 ? "nothing: it does not come from a registry" : verified.join(", ")],
     ["size", `${counted(files, "file")}, ${size_text(bytes)}`],
     ["dependencies", dependencies === 0 ? "none" : `${dependencies} (${kinds.join(", ")})`],
     ...(host === undefined ? [] : [["modhost", host] as const]),

@@ -151,6 +151,15 @@ describe("installed modules", { timeout: 120_000 }, () => {
     assert.deepEqual([stateOf()?.run, granted()], ["sandboxed", ["a.example:443"]]);
   });
 
+  test("no module may be granted to write modules.lock, which says what modules may do", async (t) => {
+    const { running, save, dataPath } = await serverOf(t);
+    const grant = { write: [join(running.folder, "modules.lock")] };
+    const greedy = { ...one, run: "sandboxed", grant };
+    await unpack(dataPath, "http_shop", greedy);
+    const change = await save(lockOf({ http_shop: greedy }));
+    assert.match(`${change.result}: ${change.error?.message}`, /modules\.lock.*the list of installed modules/s);
+  });
+
   test("a module that modules.lock names and whose files are missing says how to fetch them", async (t) => {
     const { save } = await serverOf(t);
     const change = await save(lockOf({ http_shop: one }));

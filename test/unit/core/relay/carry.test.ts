@@ -34,7 +34,7 @@ async function joined(t: TestContext): Promise<{ one: Socket; other: Socket; end
 
 const digest = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-/** Reads a connection to its end, with pauses. At first the system takes no more for it. */
+/** Reads a connection to its end, with pauses, so that the sender has to wait. */
 async function slowly(socket: Socket): Promise<string> {
   await sleep(100);
   const hash = createHash("sha256");
